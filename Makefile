@@ -1,0 +1,38 @@
+# Two commands for users, `make demo` and `make test`; the rest is for those who change the program.
+# Each does its own set-up (.ci/setup: a blink when nothing changed). ARGS=... is handed on.
+
+PYTHON_ENV := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check format cases bench engine-test
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
+
+setup:          ## the environment ./.venv
+	@bash .ci/setup
+
+demo: setup     ## gateway, two simulated engines, real photographs; ARGS=--once ends by itself
+	@$(PYTHON_ENV)/vlm-gateway demo $(ARGS)
+
+test: setup     ## all unit and end-to-end tests
+	@$(PYTHON_ENV)/python -m pytest $(ARGS)
+
+check: setup    ## format, lint, types, layers
+	$(PYTHON_ENV)/ruff format --check .
+	$(PYTHON_ENV)/ruff check .
+	$(PYTHON_ENV)/mypy $(wildcard gateway tests benchmarks)
+	$(PYTHON_ENV)/lint-imports
+
+format: setup   ## rewrite what can be rewritten
+	$(PYTHON_ENV)/ruff format .
+	$(PYTHON_ENV)/ruff check --fix .
+
+cases: setup    ## the shared cases against a real gateway
+	@.ci/cases $(or $(ARGS),tests/cases)
+
+bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
+	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)
+
+engine-test: setup  ## against real vLLM on CPU, in an environment of its own
+	@bash tests/engine/run $(ARGS)
