@@ -1,0 +1,236 @@
+"""What the journey needs of the world: Protocols only. ``app`` wires the shell to them, tests wire fakes.
+
+Rules that every implementation keeps: an awaiting method may be cancelled at its await and then holds nothing; whatever
+it returns has one owner and one *synchronous* release (``close``/``release``), safe to call twice; facts come back as
+values, nobody below the journey records a metric or writes the access line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.types import (
+    BackendName,
+    BackendView,
+    Buffer,
+    ExchangeRecord,
+    HeaderList,
+    ImagePlan,
+    LongString,
+    Prepared,
+    RequestCost,
+    RequestHead,
+    SourceFacts,
+    TenantId,
+)
+
+
+class Clock(Protocol):
+    def now_s(self) -> float:
+        """Monotonic seconds."""
+        ...
+
+
+class Body(Protocol):
+    """A request body that lies still in one buffer until it is closed."""
+
+    @property
+    def buffer(self) -> Buffer: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def stop(self) -> int: ...
+    def view(self, start: int, stop: int) -> memoryview:
+        """Zero-copy bytes of the buffer (absolute offsets); must not be used after ``close``."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Client(Protocol):
+    """The client's side of one exchange, as the HTTP edge offers it."""
+
+    @property
+    def head(self) -> RequestHead: ...
+    @property
+    def started(self) -> bool:
+        """Whether the response's status line is on its way (after that an error is a stream error)."""
+        ...
+
+    async def read(self, limit_bytes: int) -> Body:
+        """Read the whole body. Raises BodyTooLarge, UnsupportedEncoding, BodyMemoryExhausted, Malformed."""
+        ...
+
+    def keep_alive(self, every_s: float) -> None:
+        """Begin an event stream now and send a comment whenever it was silent for ``every_s`` (only between events)."""
+        ...
+
+    async def start(self, status: int, headers: HeaderList, content_length: int | None) -> None: ...
+    async def write(self, chunk: bytes) -> None:
+        """Send on, waiting while the client is slow."""
+        ...
+
+    async def finish(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRef:
+    """Where one image source is: a long string of the body, or a short string (remote URL, tiny data URL)."""
+
+    name: str
+    source: str | LongString
+
+
+@dataclass(frozen=True, slots=True)
+class MediaScope:
+    """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none."""
+
+    tenant: TenantId
+    max_image_bytes: int
+    max_input_pixels: int
+    hosts: tuple[str, ...] | None
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PrepareJob:
+    source: SourceRef
+    facts: SourceFacts
+    plan: ImagePlan
+    wants_sha256: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedResult:
+    prepared: Prepared
+    from_cache: bool
+
+
+class Looked(Protocol):
+    """What stage *fetch* holds on to (fetched bytes of remote images) until the images are prepared."""
+
+    @property
+    def facts(self) -> Sequence[SourceFacts]: ...
+    @property
+    def cache_hits(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Media(Protocol):
+    """Images: from a reference to facts, from a plan to prepared bytes."""
+
+    @property
+    def plan_version(self) -> str:
+        """Codec backend, library versions and settings, as one short word that is part of every plan."""
+        ...
+
+    async def look(self, body: Body, sources: Sequence[SourceRef], scope: MediaScope) -> Looked:
+        """Facts of every source, in order; unknown ones cost one worker job or one fetch, all at once.
+
+        Raises BadMedia (with ``part`` = the source's name), ImageTooLarge, PoolSaturated, ImageWorkerLost.
+        """
+        ...
+
+    async def prepare(
+        self, body: Body, looked: Looked, jobs: Sequence[PrepareJob], scope: MediaScope
+    ) -> Sequence[PreparedResult]:
+        """Prepared bytes of every job, in order; cached ones cost nothing, duplicates are made once, all in parallel."""
+        ...
+
+    def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
+        """Whether these prepared bytes are in the cache now."""
+        ...
+
+
+class Reservation(Protocol):
+    """KV tokens taken from a tenant's budget: open -> settled | released | expired; the first transition wins."""
+
+    def settle(self, kv_tokens: int) -> None: ...
+    def release(self) -> None: ...
+
+
+class Budgets(Protocol):
+    async def reserve(
+        self, tenant: TenantId, kv_tokens: int, limit_kv_tokens: int | None, queue_timeout_s: float
+    ) -> Reservation:
+        """Take from the tenant's budget, waiting in the admission queue if need be. Raises KvBudgetExhausted."""
+        ...
+
+    def inflight_kv_tokens(self, tenant: TenantId) -> int: ...
+
+
+class Account(Protocol):
+    """One request's cost standing on one backend's local account."""
+
+    def answered(self) -> None:
+        """The first byte came: the prefill is no longer ahead of others."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    method: str
+    path: str
+    query: str
+    headers: HeaderList
+    body: Sequence[bytes | memoryview]
+    body_bytes: int
+
+
+class UpstreamResponse(Protocol):
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> HeaderList:
+        """End-to-end headers only (hop-by-hop and Connection-nominated ones are gone)."""
+        ...
+
+    @property
+    def content_length(self) -> int | None: ...
+    async def chunk(self) -> bytes:
+        """The next bytes as they came, ``b""`` at the proper end. Raises BackendLost, BackendTimeout."""
+        ...
+
+    def close(self) -> None:
+        """Give the connection back if the response was read to its end, else cut it at once."""
+        ...
+
+
+class Upstream(Protocol):
+    def views(self) -> Sequence[BackendView]:
+        """Everything known of all backends now, health and load included; cheap, no I/O."""
+        ...
+
+    def open_account(self, backend: BackendName, cost: RequestCost) -> Account: ...
+
+    async def forward(self, backend: BackendName, request: UpstreamRequest) -> UpstreamResponse:
+        """Send once. Raises NotTaken (may go elsewhere), BackendLost, BackendTimeout. Never resends by itself."""
+        ...
+
+    async def stream(
+        self, backend: BackendName, request: UpstreamRequest, client: Client, limit_bytes: int
+    ) -> UpstreamResponse:
+        """Send a body while it is read from the client (pass-through); ``request.body`` is empty."""
+        ...
+
+    def may_retry(self) -> bool:
+        """Take one resend out of the retry budget; ``False`` when it is spent."""
+        ...
+
+    def learn_images(self, backend: BackendName, images: Sequence[bytes]) -> None:
+        """The backend has now seen these placement digests."""
+        ...
+
+    def held_images(self, backend: BackendName, images: Sequence[bytes]) -> int: ...
+
+
+class Recorder(Protocol):
+    """Metrics and the access line. Called exactly once per exchange, whatever became of it."""
+
+    def record(self, exchange: ExchangeRecord) -> None: ...
+
+
