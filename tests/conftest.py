@@ -1,4 +1,4 @@
-"""What holds for every test: no settings or proxies from outside, repeatable examples, the engine's suite kept apart."""
+"""What holds for every test: nothing from outside, repeatable examples, the engine's suite kept apart."""
 
 from __future__ import annotations
 

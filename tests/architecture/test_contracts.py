@@ -1,0 +1,70 @@
+"""The import contracts of pyproject.toml hold, and they still name every package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tests.architecture.tree import PACKAGE, ROOT, imported_names, module_name, source_files
+
+
+def _contracts() -> dict[str, Any]:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        return {contract["id"]: contract for contract in tomllib.load(file)["tool"]["importlinter"]["contracts"]}
+
+
+def _top_level() -> set[str]:
+    modules = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__"}
+    return modules | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+
+
+def _exists(module: str) -> bool:
+    path = ROOT.joinpath(*module.split("."))
+    return (path / "__init__.py").is_file() or path.with_suffix(".py").is_file()
+
+
+def _narrowed() -> str:
+    """The contracts without the modules that are still to come, in import-linter's ini format."""
+    lines = ["[importlinter]", "root_package = gateway", "include_external_packages = True"]
+    for name, contract in _contracts().items():
+        lines += [f"[importlinter:contract:{name}]", f"name = {contract['name']}", f"type = {contract['type']}"]
+        if contract["type"] == "layers":
+            layers = [
+                " | ".join(part for part in layer.split(" | ") if _exists(f"gateway.{part}"))
+                for layer in contract["layers"]
+            ]
+            lines += ["containers = gateway", "exhaustive = True", "exhaustive_ignores = __main__", "layers ="]
+            lines += [f"  {layer}" for layer in layers if layer]
+        else:
+            for key in ("source_modules", "forbidden_modules"):
+                modules = [m for m in contract[key] if _exists(m) or not m.startswith("gateway.")]
+                lines += [f"{key} =", *(f"  {module}" for module in modules)]
+    return "\n".join(lines)
+
+
+def test_arrows_point_down(tmp_path: Path) -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    config = tmp_path / "contracts.ini"
+    config.write_text(_narrowed())
+    run = subprocess.run(
+        [linter, "--no-cache", "--config", config], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_the_simulator_is_kept_from_every_module_but_types() -> None:
+    forbidden = {name.removeprefix("gateway.") for name in _contracts()["simulator"]["forbidden_modules"]}
+    assert _top_level() - {"types", "simulator"} <= forbidden
+
+
+def test_only_the_command_line_starts_a_simulator() -> None:
+    importers = {
+        module_name(path)
+        for path in source_files()
+        for _, name in imported_names(path)
+        if name.startswith("gateway.simulator") and not module_name(path).startswith("gateway.simulator")
+    }
+    assert all(name == "gateway.cli" or name.startswith("gateway.cli.") for name in importers), importers

@@ -1,0 +1,52 @@
+"""Every module can be the first one imported, and the loop's process holds no image library."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from tests.architecture.tree import ROOT, module_name, source_files
+
+# A fresh fork per module: a cycle shows only when the import starts at the wrong end of it. Third-party packages that
+# are heavy and start no thread are loaded before the fork, or the test would spend its time on them.
+IMPORT_EACH = """
+import importlib, os, sys, traceback
+import aiohttp.web, httpx, msgspec, prometheus_client, redis, typer, rich.table, yaml
+failed = 0
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        status = 0
+        try:
+            importlib.import_module(name)
+        except BaseException:
+            print("importing", name, "first:", flush=True)
+            traceback.print_exc(limit=-3, file=sys.stdout)
+            status = 1
+        sys.stdout.flush()
+        os._exit(status)
+    failed += os.waitpid(child, 0)[1] != 0
+sys.exit(failed != 0)
+"""
+
+LOOP_MODULES = """
+import importlib.util, sys
+if importlib.util.find_spec("gateway.app"):
+    import gateway.app
+heavy = {"PIL", "pyvips", "simplejpeg", "imagecodecs", "pillow_heif", "numpy", "isal"}
+print(*sorted(heavy & sys.modules.keys()))
+"""
+
+
+def _python(*arguments: str) -> str:
+    run = subprocess.run([sys.executable, "-c", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    return run.stdout
+
+
+def test_any_module_may_be_imported_first() -> None:
+    _python(IMPORT_EACH, *(module_name(path) for path in source_files() if path.name != "__main__.py"))
+
+
+def test_the_loops_process_never_loads_an_image_library() -> None:
+    assert _python(LOOP_MODULES).split() == []
