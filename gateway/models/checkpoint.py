@@ -1,0 +1,52 @@
+"""The numbers of one checkpoint: how it cuts images, what it keeps per token, what it computes per token.
+
+Decided here: which numbers a model consists of for the gateway. Not decided here: their values (`checkpoints.toml`),
+and how a family uses them. Families that need other numbers (tiles, windows, pin points) add a field here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from gateway.models.cost import DecoderShape, EncoderShape
+from gateway.models.kv import KvShape
+from gateway.models.text import ChatTemplate
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One model as it is served. Pixels are areas (width x height); `None` = not known.
+
+    `patch` is the side of one encoder patch in pixels, `merge` how many patches per side become one token. A text-only
+    model has 0 in the vision numbers. `max_ratio` is the processor's own limit, beyond which it raises.
+    """
+
+    name: str
+    family: str
+    patch: int
+    merge: int
+    min_pixels: int
+    max_pixels: int
+    max_ratio: float
+    kv: KvShape | None
+    bytes_per_text_token: float
+    template: ChatTemplate
+    context_tokens: int | None = None
+    encoder: EncoderShape | None = None
+    decoder: DecoderShape | None = None
+
+    @property
+    def factor(self) -> int:
+        """The side of one token's square in pixels."""
+        return self.patch * self.merge
+
+    def with_(self, *, max_pixels: int | None = None, min_pixels: int | None = None) -> Checkpoint:
+        """The same checkpoint served with other pixel limits (the engine's own knob); the numbers must be positive."""
+        for name, value in (("max_pixels", max_pixels), ("min_pixels", min_pixels)):
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, not {value}")
+        return replace(
+            self,
+            max_pixels=self.max_pixels if max_pixels is None else max_pixels,
+            min_pixels=self.min_pixels if min_pixels is None else min_pixels,
+        )

@@ -1,0 +1,135 @@
+"""Families that resize an image to a grid of tokens: one rule, many numbers.
+
+Decided here: counting and planning by `geometry.smart_resize`. Not decided here: which models count so (the family
+files) and with which numbers (the checkpoint).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.models.checkpoint import Checkpoint
+from gateway.models.family import Target, TargetReason
+from gateway.models.geometry import capped_strip, is_at_floor, smallest_settled, smart_resize
+from gateway.types import ImageTokens, Size
+
+
+@dataclass(frozen=True, slots=True)
+class GridFamily:
+    """A family whose tokens are the cells of the resized image. `wrapper_tokens` stand around each image."""
+
+    name: str
+    knob: str
+    wrapper_tokens: int
+
+    def image_tokens(self, size: Size, checkpoint: Checkpoint) -> ImageTokens:
+        """Price of one raster; the images of a request do not change each other's."""
+        return self._price(self.engine_size(size, checkpoint), checkpoint)
+
+    def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
+        return tuple(self.image_tokens(size, checkpoint) for size in sizes)
+
+    def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:
+        return smart_resize(
+            size,
+            factor=checkpoint.patch * checkpoint.merge,
+            min_pixels=checkpoint.min_pixels,
+            max_pixels=checkpoint.max_pixels,
+            max_ratio=checkpoint.max_ratio,
+        )
+
+    def normalised(self, size: Size, checkpoint: Checkpoint) -> Size:
+        """Sides below one grid unit crash engines, so such an image becomes what the processor would make of it.
+
+        That keeps its count; enlarging it at its own aspect would not (10x2000 is 29 tokens, 28x5600 is 200).
+        """
+        if min(size.width, size.height) >= checkpoint.factor:
+            return size
+        return self.engine_size(size, checkpoint)
+
+    def plan(
+        self, size: Size, checkpoint: Checkpoint, *, cap_pixels: int | None = None, cap_tokens: int | None = None
+    ) -> Target:
+        """The processor's own shrinking under the smallest of the caps, unless the engine would resize that again.
+
+        It would near the family's floor and for strips of fewer cells than their aspect ratio; there the nearest grid
+        that stays as it is takes its place. Images are never enlarged to meet a cap.
+        """
+        cap = _policy_cap(checkpoint.factor, cap_pixels, cap_tokens)
+        start = self.normalised(size, checkpoint)
+        whole = self.engine_size(start, checkpoint)
+        if cap is None or (start.pixels <= cap and whole.pixels <= cap):
+            return self._plan_for_engine(size, start, whole, checkpoint)
+        for fitted in self._fits(start, min(cap, checkpoint.max_pixels), checkpoint):
+            if fitted.pixels <= cap and self.engine_size(fitted, checkpoint) == fitted:
+                reason = TargetReason.ENGINE_CAP if fitted == whole else TargetReason.POLICY_CAP
+                return Target(fitted, self._price(fitted, checkpoint), reached=True, reason=reason)
+        return self._nearest(start, whole, cap, checkpoint)
+
+    def _plan_for_engine(self, size: Size, start: Size, whole: Size, checkpoint: Checkpoint) -> Target:
+        """No policy cap binds: shrink only what the engine would shrink, and only where that leaves the same count."""
+        tokens = self._price(whole, checkpoint)
+        if not _shrinks(start, checkpoint):
+            reason = TargetReason.CONFORMING if start == size else TargetReason.TOO_SMALL
+            return Target(start, tokens, reached=True, reason=reason)
+        if whole.pixels >= start.pixels or self.engine_size(whole, checkpoint) != whole:
+            return Target(start, tokens, reached=True, reason=TargetReason.ENGINE_RESIZES)
+        return Target(whole, tokens, reached=True, reason=TargetReason.ENGINE_CAP)
+
+    def _fits(self, size: Size, limit_pixels: int, checkpoint: Checkpoint) -> Sequence[Size]:
+        """Candidates under a cap, best first."""
+        fitted = smart_resize(
+            size,
+            factor=checkpoint.factor,
+            min_pixels=checkpoint.min_pixels,
+            max_pixels=limit_pixels,
+            max_ratio=checkpoint.max_ratio,
+        )
+        strip = capped_strip(size, factor=checkpoint.factor, cap_pixels=limit_pixels)
+        return (fitted,) if strip is None else (fitted, strip)
+
+    def _nearest(self, size: Size, whole: Size, cap: int, checkpoint: Checkpoint) -> Target:
+        """Nothing of the processor's own fits: the family's floor at this aspect, if that is any better."""
+        untouched = Target(size, self._price(whole, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
+        if is_at_floor(size, factor=checkpoint.factor, min_pixels=checkpoint.min_pixels):
+            return untouched
+        floor = smallest_settled(
+            size, factor=checkpoint.factor, min_pixels=checkpoint.min_pixels, max_ratio=checkpoint.max_ratio
+        )
+        settled = self.engine_size(floor, checkpoint) == floor
+        if not settled or floor.pixels >= min(size.pixels, whole.pixels):
+            return untouched
+        reached = floor.pixels <= cap
+        reason = TargetReason.POLICY_CAP if reached else TargetReason.CAP_UNREACHABLE
+        return Target(floor, self._price(floor, checkpoint), reached, reason)
+
+    def _price(self, resized: Size, checkpoint: Checkpoint) -> ImageTokens:
+        """Price of a raster that the processor has resized. M-RoPE advances by the longer side of the token grid."""
+        factor, merge = checkpoint.patch * checkpoint.merge, checkpoint.merge
+        columns, rows = resized.width // factor, resized.height // factor
+        tokens = columns * rows
+        return ImageTokens(
+            tokens,
+            0,
+            self.wrapper_tokens,
+            (1, rows * merge, columns * merge),
+            max(rows, columns),
+            tokens * merge * merge,
+        )
+
+
+def _policy_cap(factor: int, cap_pixels: int | None, cap_tokens: int | None) -> int | None:
+    """Both caps as one area in pixels; a token is a square of `factor`."""
+    for name, cap in (("cap_pixels", cap_pixels), ("cap_tokens", cap_tokens)):
+        if cap is not None and cap < 1:
+            raise ValueError(f"{name} must be at least 1, not {cap}")
+    token_area = None if cap_tokens is None else cap_tokens * factor * factor
+    caps = [cap for cap in (cap_pixels, token_area) if cap is not None]
+    return min(caps, default=None)
+
+
+def _shrinks(size: Size, checkpoint: Checkpoint) -> bool:
+    """Whether the engine's own cap binds, by the processor's own test: the rounded area, not the raw one."""
+    factor = checkpoint.factor
+    return round(size.width / factor) * round(size.height / factor) * factor * factor > checkpoint.max_pixels
