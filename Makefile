@@ -2,6 +2,8 @@
 # Each does its own set-up (.ci/setup: a blink when nothing changed). ARGS=... is handed on.
 
 PYTHON_ENV := .venv/bin
+CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
+          "mypy $(wildcard gateway tests benchmarks)" "lint-imports --no-logo"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check format cases bench engine-test
@@ -19,10 +21,9 @@ test: setup     ## all unit and end-to-end tests
 	@$(PYTHON_ENV)/python -m pytest $(ARGS)
 
 check: setup    ## format, lint, types, layers
-	$(PYTHON_ENV)/ruff format --check .
-	$(PYTHON_ENV)/ruff check .
-	$(PYTHON_ENV)/mypy $(wildcard gateway tests benchmarks)
-	$(PYTHON_ENV)/lint-imports
+	@status=0; for tool in $(CHECKS); do \
+	    echo "$${tool%% *}"; eval "$(PYTHON_ENV)/$$tool" || status=1; \
+	done; exit $$status
 
 format: setup   ## rewrite what can be rewritten
 	$(PYTHON_ENV)/ruff format .
