@@ -1,0 +1,123 @@
+"""Policy files: a folder of YAML files -> one policy set, or every mistake in all of them at once.
+
+Decided here: which files count (``*.yaml`` directly in the folder, hidden ones not) and which of YAML's powers are
+refused: aliases and anchors (inheritance is the policies' own), several documents in one file, tags. PyYAML reads
+YAML 1.1, in which a bare ``on`` or ``no`` is a boolean; the message then shows what was read. Not decided here: what
+the files mean (`gateway.policy`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from gateway.policy.node import Entry, ListNode, MappingNode, Node, Problem, Scalar, ScalarNode
+from gateway.policy.policyset import PolicySet, build_policy_set
+from gateway.policy.schema import parse_document
+
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+_FILE_LIMIT_BYTES = 2**20
+
+
+class PolicyProblems(Exception):
+    """The policies cannot be used; ``problems`` has all of them in the order of files and lines."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(str(problem) for problem in problems))
+
+
+def load_policies(directory: Path) -> PolicySet:
+    """Read every policy of a folder. Raises PolicyProblems; changes nothing anywhere, so a reload can fail safely."""
+    if not directory.is_dir():
+        raise PolicyProblems((Problem(str(directory), 1, "", "there is no such folder"),))
+    documents = []
+    problems: list[Problem] = []
+    for path in sorted(directory.glob("*.yaml")):
+        if path.name.startswith("."):
+            continue
+        file = f"{directory.name}/{path.name}"
+        try:
+            document, found = parse_document(read_node(path, file), file)
+        except PolicyProblems as error:
+            problems += error.problems
+            continue
+        problems += found
+        documents.append(document)
+    policies, found = build_policy_set(documents)
+    problems += found
+    if problems:
+        raise PolicyProblems(tuple(problems))
+    return policies
+
+
+def read_node(path: Path, file: str) -> Node:
+    """Read one file into nodes with lines. Raises PolicyProblems when it is not readable as plain YAML."""
+    try:
+        if path.stat().st_size > _FILE_LIMIT_BYTES:
+            raise PolicyProblems((Problem(file, 1, "", f"the file is larger than {_FILE_LIMIT_BYTES} bytes"),))
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise PolicyProblems((Problem(file, 1, "", f"cannot be read: {error.strerror}"),)) from error
+    except UnicodeDecodeError as error:
+        raise PolicyProblems((Problem(file, 1, "", "is not UTF-8"),)) from error
+    return parse_yaml(text, file)
+
+
+def parse_yaml(text: str, file: str) -> Node:
+    """Turn YAML text into nodes with lines. Raises PolicyProblems."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        return ScalarNode(1, None) if root is None else _Converter(file).node(root)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise PolicyProblems((Problem(file, line, "", f"is not YAML: {error.problem}"),)) from error
+    except yaml.YAMLError as error:
+        raise PolicyProblems((Problem(file, 1, "", "is not YAML: it holds characters YAML does not allow"),)) from error
+    except RecursionError as error:
+        raise PolicyProblems((Problem(file, 1, "", "is nested too deeply"),)) from error
+
+
+class _Converter:
+    """From PyYAML's nodes to ours. A node met twice is an alias, which could also be a loop or a bomb."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.seen: set[int] = set()
+
+    def node(self, source: yaml.Node) -> Node:
+        line = source.start_mark.line + 1
+        if id(source) in self.seen:
+            message = "YAML aliases (*name) are not supported; use default.yaml, rules and tasks to share values"
+            raise PolicyProblems((Problem(self.file, line, "", message),))
+        self.seen.add(id(source))
+        if not source.tag.startswith("tag:yaml.org,2002:"):
+            raise PolicyProblems((Problem(self.file, line, "", f"YAML tags ({source.tag}) are not supported"),))
+        match source:
+            case yaml.MappingNode(value=pairs):
+                entries = tuple(
+                    Entry(self._key(key), key.start_mark.line + 1, self.node(value)) for key, value in pairs
+                )
+                return MappingNode(line, entries)
+            case yaml.SequenceNode(value=items):
+                return ListNode(line, tuple(self.node(item) for item in items))
+            case yaml.ScalarNode():
+                return ScalarNode(line, _scalar(source))
+        raise PolicyProblems((Problem(self.file, line, "", "holds something that is no mapping, list or value"),))
+
+    def _key(self, key: yaml.Node) -> str:
+        if isinstance(key, yaml.ScalarNode):
+            return str(key.value)
+        raise PolicyProblems((Problem(self.file, key.start_mark.line + 1, "", "a key must be a plain word"),))
+
+
+def _scalar(source: yaml.ScalarNode) -> Scalar:
+    """Null, booleans and numbers as such; everything else, dates included, is text as written."""
+    if source.tag not in _PLAIN_TAGS:
+        return str(source.value)
+    try:
+        value: Scalar = yaml.safe_load(source.value)
+    except ValueError:  # a number beyond what Python converts
+        return str(source.value)
+    return value

@@ -1,0 +1,99 @@
+"""Stages *check (declared)* and *check (measured)*: a request against its effective policy.
+
+Decided here: the order of checks, the context's limit and the hosts. Rules decide for themselves (`rules`). Enforced
+policies raise the first finding; in shadow mode all are returned and nothing is raised. Every finding names its rule,
+and the line of the policy that decided it in its private detail.
+
+The context: 400 only when the prompt's lower bound and one token of output do not fit, the condition under which vLLM
+refuses. A prompt that fits with an output limit that does not is passed on unchanged: vLLM shortens the output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from gateway.errors import ContextTooLong, GatewayError, SourceBlocked
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.rule import Measured, MeasuredImage
+from gateway.policy.rules import RULES
+from gateway.types import Call, ImagePart, TokenEstimate
+
+_DECLARED = tuple(rule.declared for rule in RULES if rule.declared is not None)
+_MEASURED = tuple(rule.measured for rule in RULES if rule.measured is not None)
+_REMOTE = re.compile(r"https?://", re.IGNORECASE)
+
+
+def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError, ...]:
+    """Check what the body says of itself, before any image is fetched or looked at.
+
+    Raises TooManyImages, ImageTooLarge, TooManyTokens, SourceBlocked; in shadow mode returns them.
+    """
+    found = [error for check in _DECLARED if (error := check(effective, call)) is not None]
+    if effective.hosts is not None:
+        found += _blocked_sources(effective.hosts, call.images)
+    return _deliver(effective, found)
+
+
+def check_measured(
+    effective: EffectivePolicy,
+    images: Sequence[MeasuredImage],
+    estimate: TokenEstimate,
+    context_tokens: int | None,
+) -> tuple[GatewayError, ...]:
+    """Check sizes, formats and tokens once they are known. ``context_tokens`` None: not known, not checked.
+
+    Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, ContextTooLong; in shadow mode returns them.
+    """
+    measured = Measured(images, estimate)
+    found = [error for check in _MEASURED if (error := check(effective, measured)) is not None]
+    if context_tokens is not None and estimate.prompt_lower_bound + 1 > context_tokens:
+        found.append(_too_long(estimate, context_tokens))
+    return _deliver(effective, found)
+
+
+def _deliver(effective: EffectivePolicy, found: list[GatewayError]) -> tuple[GatewayError, ...]:
+    for error in found:
+        if error.rule is not None and error.detail is None:
+            error.detail = effective.reasons.get(error.rule)
+    if found and not effective.shadow:
+        raise found[0]
+    return tuple(found)
+
+
+def _too_long(estimate: TokenEstimate, context_tokens: int) -> ContextTooLong:
+    bound = "" if estimate.exact else "at least "
+    images = estimate.image_tokens + estimate.image_overhead_tokens
+    share = f" ({images} of them for images)" if images else ""
+    return ContextTooLong(
+        f"The prompt needs {bound}{estimate.prompt_lower_bound} tokens{share} and one more for output, "
+        f"the model's context holds {context_tokens}.",
+        rule="context",
+    )
+
+
+def _blocked_sources(hosts: tuple[str, ...], images: Sequence[ImagePart]) -> list[GatewayError]:
+    """Remote images whose host is visibly not allowed; the fetcher checks every hop, this only saves the wait."""
+    blocked: list[GatewayError] = []
+    for image in images:
+        if not isinstance(image.source, str) or not _REMOTE.match(image.source):
+            continue
+        host = _host(image.source)
+        if host is not None and not any(host_matches(pattern, host) for pattern in hosts):
+            message = "The policy lets no images be fetched." if not hosts else None
+            blocked.append(SourceBlocked(message, part=image.name, rule="hosts"))
+    return blocked
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:  # not a URL at all: the fetcher says so in its own words
+        return None
+
+
+def host_matches(pattern: str, host: str) -> bool:
+    """``*.example.com`` fits every name below example.com but not that name itself; other patterns fit literally."""
+    name = host.lower().removesuffix(".")
+    return name.endswith(pattern[1:]) and len(name) >= len(pattern) if pattern.startswith("*.") else name == pattern

@@ -1,0 +1,108 @@
+"""What a request is measured against: one resolved policy, every value typed and with its reason.
+
+Decided here: names, types and meaning of the resolved values. Not decided here: where they come from (`resolve`), their
+defaults and ranges (`rules`), and when they are compared with a request (`check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.types import ImageFormat, OutputFormat, TaskName, TenantId
+
+
+class Mode(StrEnum):
+    """``shadow`` computes and reports everything and neither refuses nor changes anything."""
+
+    ENFORCE = "enforce"
+    SHADOW = "shadow"
+
+
+class Animated(StrEnum):
+    """What becomes of an image with several frames."""
+
+    FIRST = "first"
+    REJECT = "reject"
+
+
+class Geometry(StrEnum):
+    """``preserve``: the gateway never resizes, so coordinates in the answer refer to what the client sent."""
+
+    RESIZE = "resize"
+    PRESERVE = "preserve"
+
+
+class OnExcess(StrEnum):
+    """What becomes of an image above the cap ``max_pixels``."""
+
+    SHRINK = "shrink"
+    REJECT = "reject"
+
+
+class CacheSalt(StrEnum):
+    """Who shares an engine's prefix cache: everybody, one tenant, or one user of one tenant."""
+
+    NONE = "none"
+    TENANT = "tenant"
+    USER = "user"
+
+
+class EngineFields(StrEnum):
+    """Whether fields of the body that steer an engine's insides are taken out before forwarding."""
+
+    STRIP = "strip"
+    ALLOW = "allow"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleValues:
+    """The value of every rule, one field per file in `rules`. ``None`` of a limit: no limit.
+
+    ``max_pixels`` None = the served model's own cap on the chosen backend. Counts are per request where the name does
+    not say image; bytes are those of the image file, not of its base64.
+    """
+
+    max_images: int | None
+    max_pixels: int | None
+    max_input_pixels: int
+    max_image_bytes: int
+    formats: tuple[ImageFormat, ...]
+    background: tuple[int, int, int]
+    animated: Animated
+    output: OutputFormat
+    jpeg_quality: int
+    geometry: Geometry
+    on_excess: OnExcess
+    max_image_tokens: int | None
+    max_prompt_tokens: int | None
+    max_output_tokens: int | None
+    output_reserve_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectivePolicy(RuleValues):
+    """Tenant x task x model, resolved.
+
+    ``model`` is the client's name after aliases (None where it sent none); ``hosts`` None = any public host, empty =
+    none. ``reasons`` maps each key to what decided it (``policies/acme.yaml:12 tasks.ocr.max_pixels``);
+    ``policy_version`` changes exactly when a resolved value changes.
+    """
+
+    tenant: TenantId
+    task: TaskName
+    task_reason: str
+    model: str | None
+    mode: Mode
+    kv_tokens_in_flight: int | None
+    queue_timeout_s: float
+    hosts: tuple[str, ...] | None
+    cache_salt: CacheSalt
+    engine_fields: EngineFields
+    reasons: Mapping[str, str]
+    policy_version: str
+
+    @property
+    def shadow(self) -> bool:
+        return self.mode is Mode.SHADOW

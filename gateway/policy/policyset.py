@@ -1,0 +1,149 @@
+"""All policy documents together: cross-checked once, immutable afterwards, swapped as a whole on a reload.
+
+Decided here: who exists (tenants, keys, tasks), what a tenant inherits, and mistakes that only several files show.
+The built-in default lies below every file and equals the engine's own behaviour; ``default.yaml`` (the file without
+``tenant``) lies below every tenant's file. Tasks: a tenant may ask for those its own file lists, else those of
+``default.yaml``, else the built-in five. Not decided here: one request's policy (`resolve`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.node import Problem, nearest
+from gateway.policy.schema import TENANT_KEYS, Document, Setting
+from gateway.types import TaskName, TenantId
+
+# Whoever calls while no keys are configured, and whoever holds a key of default.yaml.
+DEFAULT_TENANT = TenantId("default")
+BUILTIN_TASKS = tuple(TaskName(name) for name in ("chat", "ocr", "document", "grounding", "classify"))
+BUILTIN_REASON = "built-in default"
+
+CacheKey = tuple[TenantId, str | None, str | None, str | None]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPolicy:
+    """One tenant's view: its layers from general to particular and its tenant-wide settings, inheritance applied."""
+
+    tenant: TenantId
+    layers: tuple[Document, ...]
+    settings: Mapping[str, Setting]
+    tasks: tuple[TaskName, ...]
+    aliases: Mapping[str, str]
+
+    def value(self, key: str, kind: type[T]) -> T:
+        """A tenant-wide value, checked against the type its reader expects."""
+        value = self.settings[key].value
+        if not isinstance(value, kind):
+            raise TypeError(f"{key} holds {type(value).__name__}, not {kind.__name__}")
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """One complete snapshot. ``resolved`` memoises what `resolve` found; it is no part of the set's value."""
+
+    documents: tuple[Document, ...]
+    tenants: Mapping[TenantId, TenantPolicy]
+    key_hashes: Mapping[str, TenantId]
+    resolved: dict[CacheKey, EffectivePolicy] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether callers must present a key."""
+        return bool(self.key_hashes)
+
+    def task_names(self) -> frozenset[TaskName]:
+        """Every task that may be resolved: the complete set of values of a metric label."""
+        return frozenset(task for tenant in self.tenants.values() for task in tenant.tasks)
+
+
+def build_policy_set(documents: Iterable[Document]) -> tuple[PolicySet, tuple[Problem, ...]]:
+    """Combine documents. The set may be used only when there are no problems. Order of documents does not matter."""
+    ordered = tuple(sorted(documents, key=lambda document: document.file))
+    problems = [*_double_documents(ordered), *_double_keys(ordered)]
+    shared = next((document for document in ordered if document.tenant is None), None)
+    below = (shared,) if shared else ()
+    tenants = {DEFAULT_TENANT: _tenant_policy(DEFAULT_TENANT, below)}
+    key_hashes: dict[str, TenantId] = {}
+    for document in ordered:
+        tenant = document.tenant or DEFAULT_TENANT
+        if document.tenant is not None:
+            tenants[tenant] = _tenant_policy(tenant, (*below, document))
+        key_hashes.update({str(key.value): tenant for key in document.keys})
+    for tenant_policy in tenants.values():
+        problems += _task_problems(tenant_policy)
+    unique = sorted(set(problems), key=lambda problem: (problem.file, problem.line, problem.path, problem.message))
+    return PolicySet(ordered, tenants, key_hashes), tuple(unique)
+
+
+def builtin_policies() -> PolicySet:
+    """The policy of a gateway without any file: what the engine itself would do, with generous safety limits."""
+    policies, _ = build_policy_set(())
+    return policies
+
+
+def _tenant_policy(tenant: TenantId, layers: tuple[Document, ...]) -> TenantPolicy:
+    settings = {key.key: Setting(key.default, "", 0, key.key, BUILTIN_REASON) for key in TENANT_KEYS}
+    aliases: dict[str, str] = {}
+    tasks = BUILTIN_TASKS
+    for layer in layers:
+        settings.update(layer.settings)
+        found = layer.settings.get("model_aliases")
+        if found is not None and isinstance(found.value, dict):
+            aliases.update(found.value)
+        if layer.tasks:
+            tasks = tuple(sorted(layer.tasks))
+    return TenantPolicy(tenant, layers, settings, tasks, aliases)
+
+
+def _double_documents(documents: tuple[Document, ...]) -> list[Problem]:
+    problems: list[Problem] = []
+    seen: dict[TenantId | None, str] = {}
+    for document in documents:
+        if document.tenant == DEFAULT_TENANT:
+            problems.append(Problem(document.file, 1, "tenant", "this name is reserved for the file without tenant"))
+        elif document.tenant in seen:
+            what = f"tenant {document.tenant} has" if document.tenant else "everybody (no tenant) has"
+            problems.append(Problem(document.file, 1, "tenant", f"{what} a file already: {seen[document.tenant]}"))
+        seen.setdefault(document.tenant, document.file)
+    return problems
+
+
+def _double_keys(documents: tuple[Document, ...]) -> list[Problem]:
+    problems: list[Problem] = []
+    seen: dict[object, Setting] = {}
+    for key in (key for document in documents for key in document.keys):
+        if key.value in seen:
+            message = f"{str(key.value)[:15]}... is listed already in {seen[key.value].reason}"
+            problems.append(Problem(key.file, key.line, "keys", message))
+        seen.setdefault(key.value, key)
+    return problems
+
+
+def _task_problems(tenant: TenantPolicy) -> list[Problem]:
+    """The default task and the tasks of aliases must be among those the tenant may ask for."""
+    problems: list[Problem] = []
+    allowed = ", ".join(tenant.tasks)
+    default = tenant.settings["default_task"]
+    if default.value not in tenant.tasks:
+        if default.file and (not tenant.layers or default.file == tenant.layers[-1].file):
+            file, line = default.file, default.line
+            message = f"{default.value} is not among the tasks {allowed}{nearest(str(default.value), tenant.tasks)}"
+        else:
+            file, line = tenant.layers[-1].file, 1
+            message = f"not set, and {default.value} ({default.reason}) is not among the tasks {allowed}"
+        problems.append(Problem(file, line, "default_task", message))
+    for layer in tenant.layers[-1:]:
+        found = layer.settings.get("model_aliases")
+        for alias in found.value if found is not None and isinstance(found.value, dict) else ():
+            task = alias.rpartition("@")[2] if "@" in alias else None
+            if found is not None and task is not None and task not in tenant.tasks:
+                message = f"task {task} is not among the tasks {allowed}{nearest(task, tenant.tasks)}"
+                problems.append(Problem(found.file, found.line, f"{found.path}.{alias}", message))
+    return problems

@@ -1,0 +1,136 @@
+"""Stage *resolve*: tenant x task x model -> one effective policy, every value with the line that decided it.
+
+The task is chosen by the first that speaks: the header ``x-vlmgw-task``, the model alias (``name@task``), the body's
+metadata, the tenant's ``default_task``. A rule's value comes from the most particular place that has it: a tenant's
+file before ``default.yaml`` before the built-in default; within a file ``models`` before ``tasks`` before ``rules``; of
+several matching model patterns the one with more literal characters. None of it depends on the order of files or keys.
+A value replaces the inherited one whole; only ``model_aliases`` are joined.
+
+Results are memoised in the policy set, whose life ends with the next reload. Model names come from clients, so the memo
+is bounded and starts again when full.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gateway.errors import NotPermitted
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, Mode
+from gateway.policy.node import shortened
+from gateway.policy.policyset import BUILTIN_REASON, PolicySet, TenantPolicy
+from gateway.policy.rules import RULES
+from gateway.policy.schema import Document, RuleSet
+from gateway.types import TaskName, TenantId
+
+_MEMO_ENTRIES = 4_096
+
+
+def resolve(
+    policies: PolicySet, *, tenant: TenantId, header_task: str | None, model: str | None, body_task: str | None
+) -> EffectivePolicy:
+    """Find what one request is measured against. Raises NotPermitted for a task the tenant may not ask for."""
+    key = (tenant, header_task, model, body_task)
+    found = policies.resolved.get(key)
+    if found is not None:
+        return found
+    tenant_policy = policies.tenants.get(tenant)
+    if tenant_policy is None:
+        raise NotPermitted("This tenant has no policy any more.", rule="tenant")
+    served_model, alias_task = _follow_alias(tenant_policy, model)
+    task, task_reason = _choose_task(tenant_policy, header_task, alias_task, model, body_task)
+    effective = _resolve(tenant_policy, task, task_reason, served_model)
+    if len(policies.resolved) >= _MEMO_ENTRIES:
+        policies.resolved.clear()
+    policies.resolved[key] = effective
+    return effective
+
+
+def _follow_alias(tenant: TenantPolicy, model: str | None) -> tuple[str | None, TaskName | None]:
+    """The served model, and the task if the client's name for it carries one.
+
+    ``@`` may be part of a real name, so it is split off only before a task that the tenant may ask for.
+    """
+    if model is None:
+        return None, None
+    name, _, suffix = model.rpartition("@")
+    task = TaskName(suffix) if name and suffix in tenant.tasks else None
+    if model in tenant.aliases:
+        return tenant.aliases[model], task
+    if task is None:
+        return model, None
+    return tenant.aliases.get(name, name), task
+
+
+def _choose_task(
+    tenant: TenantPolicy, header_task: str | None, alias_task: TaskName | None, model: str | None, body_task: str | None
+) -> tuple[TaskName, str]:
+    asked = (header_task or "").strip()
+    if asked:
+        return _permitted(tenant, asked), "header x-vlmgw-task"
+    if alias_task is not None:
+        return alias_task, f"model alias {shortened(model or '')}"
+    if body_task:
+        return _permitted(tenant, body_task), "metadata of the body"
+    default = tenant.settings["default_task"]
+    return TaskName(str(default.value)), f"default_task: {default.reason}"
+
+
+def _permitted(tenant: TenantPolicy, task: str) -> TaskName:
+    if task not in tenant.tasks:
+        allowed = ", ".join(tenant.tasks)
+        raise NotPermitted(f"Task {shortened(task)!r} is not among those allowed here: {allowed}.", rule="tasks")
+    return TaskName(task)
+
+
+def _resolve(tenant: TenantPolicy, task: TaskName, task_reason: str, model: str | None) -> EffectivePolicy:
+    # Any: the registry's values meet the typed fields here; a test compares every kind with its field.
+    values: dict[str, Any] = {rule.key: rule.default for rule in RULES}
+    reasons = dict.fromkeys(values, BUILTIN_REASON)
+    for rule_set in _rule_sets(tenant.layers, task, model):
+        for key, setting in rule_set.items():
+            values[key] = setting.value
+            reasons[key] = setting.reason
+    reasons |= {key: setting.reason for key, setting in tenant.settings.items()}
+    limit = tenant.settings["kv_tokens_in_flight"].value
+    hosts = tenant.settings["hosts"].value
+    tenant_wide: dict[str, Any] = {
+        "mode": tenant.value("mode", Mode),
+        "kv_tokens_in_flight": limit,
+        "queue_timeout_s": tenant.value("queue_timeout_s", float),
+        "hosts": hosts,
+        "cache_salt": tenant.value("isolation.cache_salt", CacheSalt),
+        "engine_fields": tenant.value("engine_fields", EngineFields),
+    }
+    return EffectivePolicy(
+        **values,
+        **tenant_wide,
+        tenant=tenant.tenant,
+        task=task,
+        task_reason=task_reason,
+        model=model,
+        reasons=reasons,
+        policy_version=_version(values | tenant_wide),
+    )
+
+
+def _rule_sets(layers: tuple[Document, ...], task: TaskName, model: str | None) -> Iterator[RuleSet]:
+    """Every rule set that applies, the more particular later."""
+    for document in layers:
+        yield document.rules
+        yield document.tasks.get(task, {})
+        matching = [pattern for pattern in document.models if model is not None and matches(pattern, model)]
+        for pattern in sorted(matching, key=lambda pattern: (len(pattern.replace("*", "")), pattern)):
+            yield document.models[pattern]
+
+
+def matches(pattern: str, model: str) -> bool:
+    """Whether a model's name fits a pattern in which ``*`` stands for any run of characters, also an empty one."""
+    return re.fullmatch(".*".join(re.escape(part) for part in pattern.split("*")), model, re.DOTALL) is not None
+
+
+def _version(values: Mapping[str, object]) -> str:
+    """A short hash of all values in a fixed order; reasons and names are left out."""
+    return hashlib.sha256(repr(sorted(values.items())).encode()).hexdigest()[:12]

@@ -1,0 +1,60 @@
+"""What every rule declares: its key, its kind of value, its default and, where it limits something, its checks.
+
+A check returns the error it would raise, or None; it never raises, so that shadow mode can report what enforcement
+would have refused. Messages state the actual number and the limit in plain digits and never a difference, which could
+be negative or misread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway.errors import GatewayError
+from gateway.policy.effective import RuleValues
+from gateway.policy.values import Kind
+from gateway.types import Call, ImageFormat, ImagePart, Size, SourceFacts, TokenEstimate
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredImage:
+    """The numbers of one image that rules look at. ``name`` is its place in the body.
+
+    ``raster`` is the stored size; ``cap_pixels`` the cap in force for it (policy's or engine's; None where unknown).
+    """
+
+    name: str
+    format: ImageFormat
+    byte_count: int
+    raster: Size
+    frames: int
+    cap_pixels: int | None = None
+
+    @staticmethod
+    def of(part: ImagePart, facts: SourceFacts, cap_pixels: int | None) -> MeasuredImage:
+        probe = facts.probe
+        return MeasuredImage(part.name, probe.format, facts.byte_count, probe.raster, probe.frames, cap_pixels)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is known once every image was looked at and the tokens were estimated."""
+
+    images: Sequence[MeasuredImage]
+    estimate: TokenEstimate
+
+
+DeclaredCheck = Callable[[RuleValues, Call], GatewayError | None]
+MeasuredCheck = Callable[[RuleValues, Measured], GatewayError | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One key of ``rules``, ``tasks.*`` and ``models.*``."""
+
+    key: str
+    summary: str
+    kind: Kind
+    default: object
+    declared: DeclaredCheck | None = None
+    measured: MeasuredCheck | None = None

@@ -1,0 +1,46 @@
+"""The rules, one file each, in the order in which they are documented and checked.
+
+To add one: its file here, its line below, and the typed field of its value in `policy.effective.RuleValues`; the
+published schema, the checks and the documentation's table follow.
+"""
+
+from __future__ import annotations
+
+from gateway.policy.rule import Rule
+from gateway.policy.rules import (
+    animated,
+    background,
+    formats,
+    geometry,
+    jpeg_quality,
+    max_image_bytes,
+    max_image_tokens,
+    max_images,
+    max_input_pixels,
+    max_output_tokens,
+    max_pixels,
+    max_prompt_tokens,
+    on_excess,
+    output,
+    output_reserve_tokens,
+)
+
+RULES: tuple[Rule, ...] = (
+    max_images.RULE,
+    max_image_bytes.RULE,
+    max_input_pixels.RULE,
+    formats.RULE,
+    animated.RULE,
+    max_pixels.RULE,
+    on_excess.RULE,
+    geometry.RULE,
+    background.RULE,
+    output.RULE,
+    jpeg_quality.RULE,
+    max_image_tokens.RULE,
+    max_prompt_tokens.RULE,
+    max_output_tokens.RULE,
+    output_reserve_tokens.RULE,
+)
+
+RULES_BY_KEY: dict[str, Rule] = {rule.key: rule for rule in RULES}

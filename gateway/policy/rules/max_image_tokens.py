@@ -1,0 +1,26 @@
+"""How many positions holding image embeddings one request may have, after shrinking. The count is exact."""
+
+from __future__ import annotations
+
+from gateway.errors import TooManyTokens
+from gateway.policy.effective import RuleValues
+from gateway.policy.rule import Measured, Rule
+from gateway.policy.values import Amount
+
+
+def _measured(values: RuleValues, measured: Measured) -> TooManyTokens | None:
+    limit, actual = values.max_image_tokens, measured.estimate.image_tokens
+    if limit is None or actual <= limit:
+        return None
+    count = len(measured.images)
+    noun = "image needs" if count == 1 else "images need"
+    return TooManyTokens(f"The {count} {noun} {actual} tokens, the limit is {limit}.", rule="max_image_tokens")
+
+
+RULE = Rule(
+    key="max_image_tokens",
+    summary="Image tokens per request, counted after shrinking.",
+    kind=Amount("max_image_tokens", 0, 10**9, word="none"),
+    default=None,
+    measured=_measured,
+)
