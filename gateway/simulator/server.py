@@ -1,0 +1,255 @@
+"""The HTTP process: middleware in the order record, fault, key, error; start, run until a signal, end.
+
+Connections are kept open for the engine's five idle seconds only, bodies have no practical limit, coded bodies are
+not decoded, and a client that leaves cancels its request: all as the real servers do.
+"""
+
+import asyncio
+import json
+import signal
+import sys
+from collections.abc import Awaitable
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from gateway.simulator.contract import Contract
+from gateway.simulator.core import Core
+from gateway.simulator.fields import JsonObject
+from gateway.simulator.record import FaultKind, Outcome
+from gateway.simulator.refusal import EngineLost, QueueFull, Refusal
+from gateway.simulator.settings import EngineKind, SigtermMode, SimulatorSettings
+from gateway.simulator.sglang_routes import SglangContract
+from gateway.simulator.vllm_routes import VllmContract
+from gateway.simulator.web import CORE, FAULT, RECORD, DetailError
+
+BODY_LIMIT_BYTES = 1 << 30
+_CLOSING_S = 1.0
+
+
+class RunningSimulator:
+    """A started simulator. `url` has the port that was really bound; `core` lets a test in the same process look in."""
+
+    def __init__(self, url: str, core: Core, runner: web.AppRunner) -> None:
+        self.url = url
+        self.core = core
+        self._runner = runner
+
+    async def shut_down(self, second_signal: asyncio.Event) -> None:
+        """End as the engine does on SIGTERM: drain for the grace time, or cut, or hang until a second signal."""
+        core, settings = self.core, self.core.settings
+        if settings.shutdown_timeout_s > 0:
+            core.is_draining = True
+            await _within(core.idle.wait(), settings.shutdown_timeout_s)
+        else:
+            for site in list(self._runner.sites):
+                await site.stop()
+            if settings.sigterm is SigtermMode.HANG and core.in_flight:
+                core.engine.hang()
+                await second_signal.wait()
+        core.engine.lose()
+        await _within(core.idle.wait(), _CLOSING_S)
+        await self.close()
+
+    async def close(self) -> None:
+        """Stop listening, cancel what still runs, free threads and files."""
+        await self._runner.cleanup()
+        self.core.close()
+
+
+async def start(settings: SimulatorSettings) -> RunningSimulator:
+    """Start listening in the running loop. Raises OSError when the address is taken."""
+    core = Core(settings)
+    runner = web.AppRunner(
+        build_app(core),
+        handler_cancellation=True,
+        keepalive_timeout=settings.keepalive_timeout_s,
+        auto_decompress=False,
+        access_log=None,
+        shutdown_timeout=_CLOSING_S,
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, settings.host, settings.port).start()
+    except OSError:
+        await runner.cleanup()
+        core.close()
+        raise
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    return RunningSimulator(f"http://{host}:{runner.addresses[0][1]}", core, runner)
+
+
+def serve(settings: SimulatorSettings) -> None:
+    """Run until SIGTERM or SIGINT. One JSON line on standard output says when it is ready and where."""
+    asyncio.run(_serve(settings))
+
+
+async def _serve(settings: SimulatorSettings) -> None:
+    running = await start(settings)
+    first, second = asyncio.Event(), asyncio.Event()
+
+    def on_signal() -> None:
+        (second if first.is_set() else first).set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal)
+    ready = {"url": running.url, "engine": settings.engine.value, "model": settings.served_model_name}
+    sys.stdout.write(json.dumps(ready) + "\n")
+    sys.stdout.flush()
+    await first.wait()
+    ending = asyncio.create_task(running.shut_down(second))
+    await asyncio.wait({ending, asyncio.create_task(second.wait())}, return_when=asyncio.FIRST_COMPLETED)
+    # A second signal ends a drain at once; what hangs is cancelled with the loop.
+    if ending.done():
+        ending.result()
+
+
+def build_app(core: Core) -> web.Application:
+    contract = contract_of(core.settings.engine)
+    app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_observe(core), _envelopes(core, contract)])
+    app[CORE] = core
+    app.add_routes(contract.routes())
+    if core.settings.record_api:
+        app.add_routes(
+            [
+                web.get("/sim/requests", _list_requests),
+                web.delete("/sim/requests", _forget_requests),
+                web.post("/sim/faults", _order_faults),
+                web.get("/sim/state", _state),
+            ]
+        )
+    return app
+
+
+def contract_of(engine: EngineKind) -> Contract:
+    return SglangContract() if engine is EngineKind.SGLANG else VllmContract()
+
+
+def _observe(core: Core) -> Middleware:
+    @web.middleware
+    async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Keep a record of every POST to the engine, and count it as in flight."""
+        if request.method != "POST" or request.path.startswith("/sim/"):
+            return await handler(request)
+        record = core.recorder.begin(request.method, request.path_qs, list(request.headers.items()))
+        request[RECORD] = record
+        core.in_flight += 1
+        core.idle.clear()
+        try:
+            response = await handler(request)
+            record.status = response.status
+            if record.outcome is Outcome.RUNNING:
+                record.outcome = Outcome.COMPLETED if response.status < 400 else Outcome.REFUSED
+            return response
+        except BaseException:
+            record.outcome = Outcome.ABORTED
+            core.tally.aborted_requests += 1
+            raise
+        finally:
+            core.in_flight -= 1
+            if core.in_flight == 0:
+                core.idle.set()
+            core.recorder.end(record)
+
+    return observe
+
+
+def _envelopes(core: Core, contract: Contract) -> Middleware:
+    @web.middleware
+    async def envelopes(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Check the key, act out faults that come before a status, and turn every failure into the engine's answer."""
+        headers = {}
+        if core.settings.request_id_headers and "X-Request-Id" in request.headers:
+            headers["X-Request-Id"] = request.headers["X-Request-Id"]
+        try:
+            if not _has_key(core, contract, request):
+                return web.json_response({"error": "Unauthorized"}, status=401)
+            await _strike_early(core, request)
+            response = await handler(request)
+            if not response.prepared:
+                response.headers.update(headers)
+            return response
+        except Refusal as refusal:
+            answer = refusal
+        except QueueFull:
+            answer = contract.queue_full()
+        except EngineLost as lost:
+            answer = Refusal(500, str(lost), "InternalServerError")
+        except DetailError as error:
+            return web.json_response({"detail": error.detail}, status=error.status)
+        except web.HTTPException as error:
+            return web.json_response({"detail": error.reason}, status=error.status)
+        return web.json_response(contract.envelope(request.path, answer), status=answer.status, headers=headers)
+
+    return envelopes
+
+
+def _has_key(core: Core, contract: Contract, request: web.Request) -> bool:
+    key = core.settings.api_key
+    if key is None or not contract.is_guarded(request.path):
+        return True
+    return request.headers.get("Authorization", "") == f"Bearer {key}"
+
+
+async def _strike_early(core: Core, request: web.Request) -> None:
+    if RECORD not in request:
+        return
+    fault = core.faults.take()
+    if fault is None:
+        return
+    request[FAULT] = fault
+    match fault.kind:
+        case FaultKind.STATUS:
+            # The body is read first, as a server behind a framework does.
+            await request.read()
+            raise Refusal(fault.status, f"Simulated fault {fault.status}.", "InternalServerError")
+        case FaultKind.RESET_BEFORE_STATUS:
+            if request.transport is not None:
+                request.transport.abort()
+            raise ConnectionResetError
+        case FaultKind.HANG_BEFORE_STATUS:
+            await asyncio.get_running_loop().create_future()
+        case FaultKind.DELAY:
+            await asyncio.sleep(fault.delay_s)
+        case _:
+            return
+
+
+async def _list_requests(request: web.Request) -> web.Response:
+    core = request.app[CORE]
+    return web.json_response({"requests": core.recorder.listing(), "admin_calls": core.admin_calls})
+
+
+async def _forget_requests(request: web.Request) -> web.Response:
+    core = request.app[CORE]
+    core.recorder.clear()
+    core.admin_calls.clear()
+    return web.json_response({})
+
+
+async def _order_faults(request: web.Request) -> web.Response:
+    request.app[CORE].faults.order(await request.json())
+    return web.json_response({})
+
+
+async def _state(request: web.Request) -> web.Response:
+    core = request.app[CORE]
+    load = core.engine.load()
+    state: JsonObject = {
+        "in_flight": core.in_flight,
+        "running": load.running,
+        "waiting": load.waiting,
+        "kv_usage": load.kv_usage,
+        "used_tokens": load.used_tokens,
+        "aborted": core.tally.aborted_requests,
+    }
+    return web.json_response(state)
+
+
+async def _within(waiting: Awaitable[object], seconds: float) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await waiting
+    except TimeoutError:
+        return
