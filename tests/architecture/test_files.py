@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {
     "gateway/ports.py": "Protocols only; mypy checks the fit where app.py wires them",
 }
 
-EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers", "base", "core", "stuff"}
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers", "base"}
 EMPTY_IN_IDENTIFIERS = re.compile(r"(Utils?|Helpers?|Common|Manager|Misc)$|^(Base|Abstract)[A-Z]")
 
 # Folder whose __init__ holds an explicit registry -> files in it that are no members, with the reason.
@@ -76,6 +76,12 @@ def test_no_file_outgrows_the_ceiling() -> None:
 def test_a_long_file_is_argued_for_where_the_table_says() -> None:
     for name, decision in LONG_BY_DECISION.items():
         assert f"`{name}`" in (ROOT / decision).read_text(encoding="utf-8")
+
+
+def test_every_folder_with_code_is_a_package() -> None:
+    """Import contracts see packages only."""
+    folders = {path.parent for path in source_files()}
+    assert [shown(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
 
 
 def test_names_say_something() -> None:
