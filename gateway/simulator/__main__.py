@@ -37,6 +37,7 @@ def _plain(kind: object) -> typing.Any:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
+    """Run the simulator with the flags in `argv`, the command line when None."""
     serve(parse(sys.argv[1:] if argv is None else argv))
 
 

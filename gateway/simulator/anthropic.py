@@ -1,11 +1,12 @@
-"""`/v1/messages` and its token count as vLLM 0.32.0 (and SGLang) serve them: translated into a chat request.
+"""`/v1/messages` and its token count as vLLM 0.32.0 serves them: translated into a chat request.
 
 `usage.input_tokens` leaves out cached tokens, as the real server does; `message_start` counts them in. Pointers in
 records name the place in the translated chat messages.
 """
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from aiohttp import web
 
@@ -14,7 +15,7 @@ from gateway.simulator.fields import Json, JsonObject, flag, mapping, sequence, 
 from gateway.simulator.refusal import EngineLost, Refusal
 from gateway.simulator.vllm import chat_prompt, refuse_while_draining, start_run
 from gateway.simulator.vllm_request import schema_error
-from gateway.simulator.web import CORE, event, read_object, send_events
+from gateway.simulator.web import CORE, event, json_answer, read_object, send_events
 
 _KINDS = {
     400: "invalid_request_error",
@@ -26,6 +27,7 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 
 
 def error(refusal: Refusal) -> JsonObject:
+    """The Messages API's envelope."""
     kind = _KINDS.get(refusal.status, "api_error")
     return {"type": "error", "error": {"type": kind, "message": refusal.message}}
 
@@ -90,6 +92,7 @@ def _source(source: Mapping[str, Json]) -> str:
 
 
 async def messages(request: web.Request) -> web.StreamResponse:
+    """POST /v1/messages."""
     core = request.app[CORE]
     refuse_while_draining(core)
     body = chat_body(await read_object(request))
@@ -102,18 +105,19 @@ async def messages(request: web.Request) -> web.StreamResponse:
         lost = event(error(Refusal(500, EngineLost.MESSAGE)), "error")
         return await send_events(request, _events(core, run, identity), lost)
     await run.complete()
-    answer = _message(core, run, identity)
-    answer["content"] = [_block(run, identity)]
-    answer["stop_reason"] = _STOP_REASONS[run.replies[0].finish_reason]
-    answer["usage"] = _usage(run)
-    return web.json_response(answer)
+    reply_body = _message(core, run, identity)
+    reply_body["content"] = [_block(run, identity)]
+    reply_body["stop_reason"] = _STOP_REASONS[run.replies[0].finish_reason]
+    reply_body["usage"] = _usage(run)
+    return json_answer(reply_body)
 
 
 async def count_tokens(request: web.Request) -> web.Response:
+    """POST /v1/messages/count_tokens: the whole prompt, pictures expanded."""
     body = chat_body(await read_object(request))
     prompt, _ = await chat_prompt(request, body)
     counted: JsonObject = {"input_tokens": prompt.length}
-    return web.json_response({**counted, "context_management": {"original_input_tokens": prompt.length}})
+    return json_answer({**counted, "context_management": {"original_input_tokens": prompt.length}})
 
 
 def _message(core: Core, run: Run, identity: str) -> JsonObject:
@@ -150,24 +154,25 @@ def _usage(run: Run) -> JsonObject:
     }
 
 
-async def _events(core: Core, run: Run, identity: str) -> AsyncIterator[bytes]:
+async def _events(core: Core, run: Run, identity: str) -> AsyncGenerator[bytes]:
     reply = run.replies[0]
     is_first = True
     try:
-        async for emitted in run.tokens():
-            if is_first:
-                is_first = False
-                start = _message(core, run, identity)
-                start["usage"] = {"input_tokens": run.usage.prompt_tokens, "output_tokens": 0}
-                yield event({"type": "message_start", "message": start}, "message_start")
-                opened = _block(run, identity)
-                opened["input" if reply.tool else "text"] = {} if reply.tool else ""
-                block_start: JsonObject = {"type": "content_block_start", "index": 0, "content_block": opened}
-                yield event(block_start, "content_block_start")
-            delta: JsonObject = {"type": "text_delta", "text": emitted.piece}
-            if reply.tool:
-                delta = {"type": "input_json_delta", "partial_json": emitted.piece}
-            yield event({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta")
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                if is_first:
+                    is_first = False
+                    start = _message(core, run, identity)
+                    start["usage"] = {"input_tokens": run.usage.prompt_tokens, "output_tokens": 0}
+                    yield event({"type": "message_start", "message": start}, "message_start")
+                    opened = _block(run, identity)
+                    opened["input" if reply.tool else "text"] = {} if reply.tool else ""
+                    block_start: JsonObject = {"type": "content_block_start", "index": 0, "content_block": opened}
+                    yield event(block_start, "content_block_start")
+                delta: JsonObject = {"type": "text_delta", "text": emitted.piece}
+                if reply.tool:
+                    delta = {"type": "input_json_delta", "partial_json": emitted.piece}
+                yield event({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta")
     except EngineLost:
         yield event(error(Refusal(500, EngineLost.MESSAGE)), "error")
         return

@@ -7,7 +7,8 @@ iterates over a `Run`; how tokens and usage look on the wire is the contract's a
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from gateway.simulator.answer import Logprobs, Reply
@@ -26,7 +27,6 @@ class Emitted:
     choice: int
     position: int
     piece: str
-    logprob: float
     finished: Reply | None
 
 
@@ -63,7 +63,7 @@ class Run:
             image_tokens=self.prompt.image_tokens + (self.drift_tokens if self.prompt.pictures else 0),
         )
 
-    async def tokens(self) -> AsyncIterator[Emitted]:
+    async def tokens(self) -> AsyncGenerator[Emitted]:
         """Every token of every choice, a decode step advancing all unfinished ones. Raises QueueFull or EngineLost."""
         core, tally = self._core, self._core.tally
         started_s = time.monotonic()
@@ -92,8 +92,9 @@ class Run:
 
     async def complete(self) -> None:
         """Run to the end without looking at tokens."""
-        async for _ in self.tokens():
-            pass
+        async with aclosing(self.tokens()) as generated:
+            async for _ in generated:
+                pass
 
     def _step(self, position: int) -> list[Emitted]:
         emitted = []
@@ -104,8 +105,7 @@ class Run:
             self._core.tally.generation_tokens += 1
             self._record.output_tokens += 1
             is_last = position == len(reply.pieces) - 1
-            logprob = self.logprobs.of(position)
-            emitted.append(Emitted(choice, position, reply.pieces[position], logprob, reply if is_last else None))
+            emitted.append(Emitted(choice, position, reply.pieces[position], reply if is_last else None))
         return emitted
 
 
@@ -137,10 +137,11 @@ class Core:
         salt: str | None,
         last_user_text: str,
         record: Record,
+        *,
         is_cached: bool = True,
     ) -> Prompt:
         """Load the pictures (through the multimodal cache or not) and expand the prompt. Raises Refusal."""
-        loaded = await self.loader.load(images_of(pieces), is_cached)
+        loaded = await self.loader.load(images_of(pieces), is_cached=is_cached)
         record.saw(loaded)
         return assemble(pieces, [entry.picture for entry in loaded], salt, last_user_text)
 

@@ -11,10 +11,12 @@ JsonObject: TypeAlias = dict[str, Json]
 
 
 def text(value: Json, default: str = "") -> str:
+    """The value when it is a string."""
     return value if isinstance(value, str) else default
 
 
-def flag(value: Json, default: bool = False) -> bool:
+def flag(value: Json, *, default: bool = False) -> bool:
+    """The value when it is a boolean."""
     return value if isinstance(value, bool) else default
 
 
@@ -28,14 +30,17 @@ def integer(value: Json) -> int | None:
 
 
 def number(value: Json) -> float | None:
+    """The value as a float, None when it is no number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def mapping(value: Json) -> Mapping[str, Json]:
+    """The value when it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def sequence(value: Json) -> list[Json]:
+    """The value when it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 

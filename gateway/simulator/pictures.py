@@ -16,7 +16,7 @@ from gateway.simulator.caches import WeightedLru
 from gateway.simulator.geometry import AspectRatioError, fit
 from gateway.simulator.media import read_source
 from gateway.simulator.prompt import ImageInput
-from gateway.simulator.raster import OversizedImageError, Picture, Raster, UnreadableImageError, decode
+from gateway.simulator.raster import Finish, OversizedImageError, Picture, Raster, UnreadableImageError, decode
 from gateway.simulator.refusal import Refusal
 from gateway.simulator.settings import EngineKind, SimulatorSettings
 
@@ -53,7 +53,7 @@ class PictureLoader:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def load(self, inputs: Sequence[ImageInput], is_cached: bool = True) -> list[Loaded]:
+    async def load(self, inputs: Sequence[ImageInput], *, is_cached: bool = True) -> list[Loaded]:
         """All pictures of a request, in order. Raises Refusal for the first that cannot be had.
 
         `is_cached` False leaves the multimodal cache alone, as /tokenize does: an id without data is then refused.
@@ -118,8 +118,9 @@ class PictureLoader:
         is_vllm = self._settings.engine is EngineKind.VLLM
         loop = asyncio.get_running_loop()
         limit = self._settings.max_image_pixels
+        finish = Finish.UPRIGHT_ON_WHITE if is_vllm else Finish.AS_STORED
         try:
-            return await loop.run_in_executor(self._threads, _digest_and_decode, data, limit, is_vllm, is_vllm)
+            return await loop.run_in_executor(self._threads, _digest_and_decode, data, limit, finish)
         except OversizedImageError as error:
             raise Refusal(500, str(error), "InternalServerError") from None
         except UnreadableImageError as error:
@@ -139,5 +140,5 @@ class PictureLoader:
             raise Refusal(400, message) from None
 
 
-def _digest_and_decode(data: bytes, limit_pixels: int, upright: bool, alpha_on_white: bool) -> tuple[str, Raster]:
-    return hashlib.sha256(data).hexdigest(), decode(data, limit_pixels, upright, alpha_on_white)
+def _digest_and_decode(data: bytes, limit_pixels: int, finish: Finish) -> tuple[str, Raster]:
+    return hashlib.sha256(data).hexdigest(), decode(data, limit_pixels, finish)

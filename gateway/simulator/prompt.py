@@ -67,7 +67,7 @@ class Prompt:
         return sum(span.length for span in self.spans)
 
 
-def render(turns: Sequence[Turn], family: Family, tools: Json = None, open_answer: bool = True) -> list[Piece]:
+def render(turns: Sequence[Turn], family: Family, tools: Json = None, *, open_answer: bool = True) -> list[Piece]:
     """The template's pieces in order. Literal markers in a user's text stay one token each and mean no picture."""
     rendered: list[Piece] = []
     listed = list(turns)
@@ -85,6 +85,7 @@ def render(turns: Sequence[Turn], family: Family, tools: Json = None, open_answe
 
 
 def images_of(pieces: Sequence[Piece]) -> list[ImageInput]:
+    """The picture parts in order."""
     return [piece for piece in pieces if isinstance(piece, ImageInput)]
 
 
@@ -113,6 +114,7 @@ def assemble(
 
 
 def last_user_text(turns: Sequence[Turn]) -> str:
+    """All text of the last user message, joined."""
     for turn in reversed(turns):
         if turn.role == "user":
             return "".join(piece for piece in turn.pieces if isinstance(piece, str))

@@ -8,6 +8,7 @@ neither.
 
 import hashlib
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
 
 from gateway.simulator.geometry import Fitted
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     Pixels: TypeAlias = NDArray[numpy.uint8]
 
 _UPRIGHT = 1
-_SIDEWAYS_ORIENTATIONS = range(5, 9)
+
+
+class Finish(StrEnum):
+    """What an engine makes of orientation tags and transparency: vLLM turns upright and lays on white, SGLang takes the
+    stored pixels and drops the alpha channel."""
+
+    UPRIGHT_ON_WHITE = "upright_on_white"
+    AS_STORED = "as_stored"
 
 
 class UnreadableImageError(ValueError):
@@ -62,12 +70,12 @@ class Picture:
         return self.fitted.tokens
 
 
-def decode(data: bytes, limit_pixels: int, upright: bool, alpha_on_white: bool) -> Raster:
+def decode(data: bytes, limit_pixels: int, finish: Finish) -> Raster:
     """The raster in `data`. Raises UnreadableImageError, and OversizedImageError before any pixel is decoded."""
     if data[:2] == b"BM":
         name, orientation, stored, pixels = _decode_bmp(data, limit_pixels)
     else:
-        name, orientation, stored, pixels = _decode_vips(data, limit_pixels, upright, alpha_on_white)
+        name, orientation, stored, pixels = _decode_vips(data, limit_pixels, finish)
     height, width = pixels.shape[:2]
     stride_rows, stride_columns = max(1, height // 64), max(1, width // 64)
     red, green, blue = pixels[::stride_rows, ::stride_columns].reshape(-1, 3).mean(axis=0).round().astype(int).tolist()
@@ -84,10 +92,8 @@ def _refuse_oversized(width: int, height: int, limit_pixels: int) -> None:
         )
 
 
-def _decode_vips(
-    data: bytes, limit_pixels: int, upright: bool, alpha_on_white: bool
-) -> tuple[str, int, tuple[int, int], "Pixels"]:
-    import pyvips
+def _decode_vips(data: bytes, limit_pixels: int, finish: Finish) -> tuple[str, int, tuple[int, int], "Pixels"]:
+    import pyvips  # noqa: PLC0415 (see the module's docstring)
 
     try:
         image = pyvips.Image.new_from_buffer(data, "", fail_on="error")
@@ -105,10 +111,10 @@ def _decode_vips(
         # 16-bit rasters are scaled to 8 by the conversion; CMYK passes through the file's or a stock profile.
         image = image.colourspace("srgb")
         if image.hasalpha():
-            image = image.flatten(background=[255, 255, 255]) if alpha_on_white else image[:3]
+            image = image.flatten(background=[255, 255, 255]) if finish is Finish.UPRIGHT_ON_WHITE else image[:3]
         if image.format != "uchar":
             image = image.cast("uchar")
-        if upright and orientation != _UPRIGHT:
+        if finish is Finish.UPRIGHT_ON_WHITE and orientation != _UPRIGHT:
             image = image.autorot()
         pixels: Pixels = image.numpy()
     except pyvips.Error:
@@ -117,8 +123,8 @@ def _decode_vips(
 
 
 def _decode_bmp(data: bytes, limit_pixels: int) -> tuple[str, int, tuple[int, int], "Pixels"]:
-    import imagecodecs
-    import numpy
+    import imagecodecs  # noqa: PLC0415
+    import numpy  # noqa: PLC0415
 
     # BITMAPINFOHEADER: 32-bit width at 18, height at 22 (negative when stored top down).
     width = int.from_bytes(data[18:22], "little", signed=True)

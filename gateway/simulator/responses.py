@@ -5,7 +5,8 @@ messages.
 """
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from aiohttp import web
 
@@ -15,7 +16,7 @@ from gateway.simulator.fields import Json, JsonObject, flag, mapping, sequence
 from gateway.simulator.refusal import EngineLost, Refusal
 from gateway.simulator.vllm import chat_prompt, refuse_while_draining, start_run
 from gateway.simulator.vllm_request import schema_error
-from gateway.simulator.web import CORE, event, read_object, send_events
+from gateway.simulator.web import CORE, event, json_answer, read_object, send_events
 
 
 def chat_body(body: Mapping[str, Json]) -> JsonObject:
@@ -52,6 +53,7 @@ def _message(item: Mapping[str, Json]) -> Json:
 
 
 async def create(request: web.Request) -> web.StreamResponse:
+    """POST /v1/responses."""
     core = request.app[CORE]
     refuse_while_draining(core)
     body = chat_body(await read_object(request))
@@ -61,7 +63,7 @@ async def create(request: web.Request) -> web.StreamResponse:
     if flag(body.get("stream")):
         return await send_events(request, _events(core, run, body, identity), event(shape.lost()))
     await run.complete()
-    return web.json_response(_response(core, run, body, identity, "completed"))
+    return json_answer(_response(core, run, body, identity, "completed"))
 
 
 def _response(core: Core, run: Run, body: Mapping[str, Json], identity: str, status: str) -> JsonObject:
@@ -78,7 +80,7 @@ def _response(core: Core, run: Run, body: Mapping[str, Json], identity: str, sta
         "instructions": None,
         "metadata": None,
         "model": core.settings.served_model_name,
-        "output": [_item(run, identity, is_over)] if is_over else [],
+        "output": [_item(run, identity, is_over=is_over)] if is_over else [],
         "parallel_tool_calls": True,
         "temperature": 1.0,
         "tool_choice": body.get("tool_choice", "auto"),
@@ -88,7 +90,7 @@ def _response(core: Core, run: Run, body: Mapping[str, Json], identity: str, sta
     }
 
 
-def _item(run: Run, identity: str, is_over: bool) -> JsonObject:
+def _item(run: Run, identity: str, *, is_over: bool) -> JsonObject:
     reply, status = run.replies[0], "completed" if is_over else "in_progress"
     suffix = identity.removeprefix("resp_")
     if reply.tool is not None:
@@ -122,7 +124,7 @@ def _usage(run: Run) -> JsonObject:
     }
 
 
-async def _events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncIterator[bytes]:
+async def _events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncGenerator[bytes]:
     number = -1
 
     def named(kind: str, fields: JsonObject) -> bytes:
@@ -139,12 +141,13 @@ async def _events(core: Core, run: Run, body: Mapping[str, Json], identity: str)
     yield named("response.created", {"response": _response(core, run, body, identity, "in_progress")})
     yield named("response.in_progress", {"response": _response(core, run, body, identity, "in_progress")})
     try:
-        async for emitted in run.tokens():
-            if emitted.position == 0:
-                yield named("response.output_item.added", {"output_index": 0, "item": opened})
-                if reply.tool is None:
-                    yield named("response.content_part.added", {**place, "part": _text_part("")})
-            yield named(f"{channel}.delta", {**place, "delta": emitted.piece})
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                if emitted.position == 0:
+                    yield named("response.output_item.added", {"output_index": 0, "item": opened})
+                    if reply.tool is None:
+                        yield named("response.content_part.added", {**place, "part": _text_part("")})
+                yield named(f"{channel}.delta", {**place, "delta": emitted.piece})
     except EngineLost:
         yield event(shape.lost())
         return

@@ -15,13 +15,13 @@ from aiohttp.typedefs import Handler, Middleware
 
 from gateway.simulator.contract import Contract
 from gateway.simulator.core import Core
-from gateway.simulator.fields import JsonObject
+from gateway.simulator.fields import Json, JsonObject
 from gateway.simulator.record import FaultKind, Outcome
 from gateway.simulator.refusal import EngineLost, QueueFull, Refusal
 from gateway.simulator.settings import EngineKind, SigtermMode, SimulatorSettings
 from gateway.simulator.sglang_routes import SglangContract
 from gateway.simulator.vllm_routes import VllmContract
-from gateway.simulator.web import CORE, FAULT, RECORD, DetailError
+from gateway.simulator.web import CORE, FAULT, RECORD, DetailError, json_answer
 
 BODY_LIMIT_BYTES = 1 << 30
 _CLOSING_S = 1.0
@@ -106,6 +106,7 @@ async def _serve(settings: SimulatorSettings) -> None:
 
 
 def build_app(core: Core) -> web.Application:
+    """The application: the contract's routes, and the /sim routes when they are switched on."""
     contract = contract_of(core.settings.engine)
     app = web.Application(client_max_size=BODY_LIMIT_BYTES, middlewares=[_observe(core), _envelopes(core, contract)])
     app[CORE] = core
@@ -123,6 +124,7 @@ def build_app(core: Core) -> web.Application:
 
 
 def contract_of(engine: EngineKind) -> Contract:
+    """The contract that an engine speaks."""
     return SglangContract() if engine is EngineKind.SGLANG else VllmContract()
 
 
@@ -143,8 +145,9 @@ def _observe(core: Core) -> Middleware:
                 record.outcome = Outcome.COMPLETED if response.status < 400 else Outcome.REFUSED
             return response
         except BaseException:
-            record.outcome = Outcome.ABORTED
-            core.tally.aborted_requests += 1
+            if record.outcome is Outcome.RUNNING:
+                record.outcome = Outcome.ABORTED
+                core.tally.aborted_requests += 1
             raise
         finally:
             core.in_flight -= 1
@@ -164,9 +167,8 @@ def _envelopes(core: Core, contract: Contract) -> Middleware:
             headers["X-Request-Id"] = request.headers["X-Request-Id"]
         try:
             if not _has_key(core, contract, request):
-                return web.json_response({"error": "Unauthorized"}, status=401)
-            await _strike_early(core, request)
-            response = await handler(request)
+                return json_answer({"error": "Unauthorized"}, status=401)
+            response = await _strike_early(core, request) or await handler(request)
             if not response.prepared:
                 response.headers.update(headers)
             return response
@@ -177,10 +179,10 @@ def _envelopes(core: Core, contract: Contract) -> Middleware:
         except EngineLost as lost:
             answer = Refusal(500, str(lost), "InternalServerError")
         except DetailError as error:
-            return web.json_response({"detail": error.detail}, status=error.status)
+            return json_answer({"detail": error.detail}, status=error.status)
         except web.HTTPException as error:
-            return web.json_response({"detail": error.reason}, status=error.status)
-        return web.json_response(contract.envelope(request.path, answer), status=answer.status, headers=headers)
+            return json_answer({"detail": error.reason}, status=error.status)
+        return json_answer(contract.envelope(request.path, answer), status=answer.status, headers=headers)
 
     return envelopes
 
@@ -192,45 +194,50 @@ def _has_key(core: Core, contract: Contract, request: web.Request) -> bool:
     return request.headers.get("Authorization", "") == f"Bearer {key}"
 
 
-async def _strike_early(core: Core, request: web.Request) -> None:
+async def _strike_early(core: Core, request: web.Request) -> web.Response | None:
+    """Act out a fault that comes before the status; the answer when nothing else is to happen."""
     if RECORD not in request:
-        return
+        return None
     fault = core.faults.take()
     if fault is None:
-        return
+        return None
     request[FAULT] = fault
     match fault.kind:
         case FaultKind.STATUS:
             # The body is read first, as a server behind a framework does.
             await request.read()
+            request[RECORD].outcome = Outcome.FAULTED
             raise Refusal(fault.status, f"Simulated fault {fault.status}.", "InternalServerError")
         case FaultKind.RESET_BEFORE_STATUS:
+            request[RECORD].outcome = Outcome.FAULTED
             if request.transport is not None:
                 request.transport.abort()
-            raise ConnectionResetError
+            return web.Response(status=500)
         case FaultKind.HANG_BEFORE_STATUS:
+            request[RECORD].outcome = Outcome.FAULTED
             await asyncio.get_running_loop().create_future()
         case FaultKind.DELAY:
             await asyncio.sleep(fault.delay_s)
         case _:
-            return
+            pass
+    return None
 
 
 async def _list_requests(request: web.Request) -> web.Response:
     core = request.app[CORE]
-    return web.json_response({"requests": core.recorder.listing(), "admin_calls": core.admin_calls})
+    return json_answer({"requests": core.recorder.listing(), "admin_calls": list[Json](core.admin_calls)})
 
 
 async def _forget_requests(request: web.Request) -> web.Response:
     core = request.app[CORE]
     core.recorder.clear()
     core.admin_calls.clear()
-    return web.json_response({})
+    return json_answer({})
 
 
 async def _order_faults(request: web.Request) -> web.Response:
     request.app[CORE].faults.order(await request.json())
-    return web.json_response({})
+    return json_answer({})
 
 
 async def _state(request: web.Request) -> web.Response:
@@ -244,7 +251,7 @@ async def _state(request: web.Request) -> web.Response:
         "used_tokens": load.used_tokens,
         "aborted": core.tally.aborted_requests,
     }
-    return web.json_response(state)
+    return json_answer(state)
 
 
 async def _within(waiting: Awaitable[object], seconds: float) -> None:

@@ -6,7 +6,8 @@ bytes, no turning by EXIF, `prompt_tokens_details.image_tokens`, and a full queu
 
 import json
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from aiohttp import web
 
@@ -17,17 +18,19 @@ from gateway.simulator.fields import Json, JsonObject, flag, integer, mapping, n
 from gateway.simulator.prompt import ImageInput, Piece, Prompt, Turn, last_user_text, render
 from gateway.simulator.refusal import EngineLost, QueueFull, Refusal
 from gateway.simulator.settings import SimulatorSettings
-from gateway.simulator.web import CORE, DONE, RECORD, drift_tokens, event, read_object, send_events
+from gateway.simulator.web import CORE, DONE, RECORD, drift_tokens, event, json_answer, read_object, send_events
 
 QUEUE_FULL = "The request queue is full."
 _DETAILS = frozenset({"auto", "low", "high", "default"})
 
 
 def flat_error(message: str, kind: str, code: int) -> JsonObject:
+    """SGLang's error object, which stands at the top level of a body and under `error` in a stream."""
     return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
 
 
 def queue_full() -> Refusal:
+    """The 503 of a request that is not streamed."""
     return Refusal(503, QUEUE_FULL, "503")
 
 
@@ -120,7 +123,8 @@ def sampling_of(
     )
 
 
-def usage_json(usage: Usage, with_cached: bool) -> JsonObject:
+def usage_json(usage: Usage, *, with_cached: bool) -> JsonObject:
+    """`usage`; `cached_tokens` appears only with the cache report switched on, `image_tokens` always with pictures."""
     details: JsonObject = {}
     if with_cached:
         details["cached_tokens"] = usage.cached_tokens
@@ -136,6 +140,7 @@ def usage_json(usage: Usage, with_cached: bool) -> JsonObject:
 
 
 async def chat_completions(request: web.Request) -> web.StreamResponse:
+    """POST /v1/chat/completions."""
     core = request.app[CORE]
     body = await read_object(request)
     turns = turns_of(body, core.settings)
@@ -150,7 +155,7 @@ async def chat_completions(request: web.Request) -> web.StreamResponse:
     if flag(body.get("stream")):
         return await send_events(request, _chat_events(core, run, body, identity), _in_stream(EngineLost.MESSAGE, 500))
     await run.complete()
-    return web.json_response(_completion(core, run, identity, flag(body.get("logprobs"))))
+    return json_answer(_completion(core, run, identity, with_logprobs=flag(body.get("logprobs"))))
 
 
 def _run(request: web.Request, prompt: Prompt, sampling: Sampling) -> Run:
@@ -160,7 +165,7 @@ def _run(request: web.Request, prompt: Prompt, sampling: Sampling) -> Run:
     return run
 
 
-def _completion(core: Core, run: Run, identity: str, with_logprobs: bool) -> JsonObject:
+def _completion(core: Core, run: Run, identity: str, *, with_logprobs: bool) -> JsonObject:
     choices: list[Json] = []
     for index, reply in enumerate(run.replies):
         calls: list[Json] | None = None
@@ -195,7 +200,7 @@ def _completion(core: Core, run: Run, identity: str, with_logprobs: bool) -> Jso
         "created": int(time.time()),
         "model": core.settings.served_model_name,
         "choices": choices,
-        "usage": usage_json(run.usage, core.settings.prompt_tokens_details),
+        "usage": usage_json(run.usage, with_cached=core.settings.prompt_tokens_details),
         "metadata": {"weight_version": "default"},
     }
 
@@ -205,7 +210,7 @@ def _in_stream(message: str, code: int) -> bytes:
     return event({"error": flat_error(message, kind, code)})
 
 
-async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncIterator[bytes]:
+async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncGenerator[bytes]:
     created_s = int(time.time())
     options = mapping(body.get("stream_options"))
     is_continuous = flag(options.get("include_usage")) and flag(options.get("continuous_usage_stats"))
@@ -223,29 +228,30 @@ async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity:
         )
 
     try:
-        async for emitted in run.tokens():
-            reply = run.replies[emitted.choice]
-            if emitted.position == 0:
-                first: JsonObject = {"role": "assistant", "content": ""}
-                yield chunk([_chunk_choice(emitted.choice, first, None)])
-            delta: JsonObject = {"content": emitted.piece}
-            if reply.tool:
-                function: JsonObject = {"arguments": emitted.piece}
-                call: JsonObject = {"index": 0, "function": function}
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                reply = run.replies[emitted.choice]
                 if emitted.position == 0:
-                    function["name"] = reply.tool.name
-                    call |= {"id": f"call_{identity[:24]}", "type": "function"}
-                delta = {"tool_calls": [call]}
-            yield chunk([_chunk_choice(emitted.choice, delta, None)])
-            if emitted.finished:
-                yield chunk([_chunk_choice(emitted.choice, {}, emitted.finished.finish_reason)])
+                    first: JsonObject = {"role": "assistant", "content": ""}
+                    yield chunk([_chunk_choice(emitted.choice, first, None)])
+                delta: JsonObject = {"content": emitted.piece}
+                if reply.tool:
+                    function: JsonObject = {"arguments": emitted.piece}
+                    call: JsonObject = {"index": 0, "function": function}
+                    if emitted.position == 0:
+                        function["name"] = reply.tool.name
+                        call |= {"id": f"call_{identity[:24]}", "type": "function"}
+                    delta = {"tool_calls": [call]}
+                yield chunk([_chunk_choice(emitted.choice, delta, None)])
+                if emitted.finished:
+                    yield chunk([_chunk_choice(emitted.choice, {}, emitted.finished.finish_reason)])
     except QueueFull:
         yield _in_stream(QUEUE_FULL, 503)
     except EngineLost:
         yield _in_stream(EngineLost.MESSAGE, 500)
     else:
         if flag(options.get("include_usage")):
-            yield chunk([], usage_json(run.usage, core.settings.prompt_tokens_details))
+            yield chunk([], usage_json(run.usage, with_cached=core.settings.prompt_tokens_details))
     yield DONE
 
 
@@ -268,7 +274,7 @@ async def generate(request: web.Request) -> web.StreamResponse:
     if flag(body.get("stream")):
         return await send_events(request, _generate_events(run, identity), _in_stream(EngineLost.MESSAGE, 500))
     await run.complete()
-    return web.json_response(_generated(run, identity, run.replies[0].content, is_over=True))
+    return json_answer(_generated(run, identity, run.replies[0].content, is_over=True))
 
 
 def _generate_pieces(body: Mapping[str, Json], settings: SimulatorSettings) -> list[Piece]:
@@ -296,7 +302,7 @@ def _generate_pieces(body: Mapping[str, Json], settings: SimulatorSettings) -> l
     return pieces
 
 
-def _generated(run: Run, identity: str, content: str, is_over: bool) -> JsonObject:
+def _generated(run: Run, identity: str, content: str, *, is_over: bool) -> JsonObject:
     usage, reply = run.usage, run.replies[0]
     finish: JsonObject = {"type": reply.finish_reason}
     if reply.finish_reason == "length":
@@ -315,13 +321,14 @@ def _generated(run: Run, identity: str, content: str, is_over: bool) -> JsonObje
     }
 
 
-async def _generate_events(run: Run, identity: str) -> AsyncIterator[bytes]:
+async def _generate_events(run: Run, identity: str) -> AsyncGenerator[bytes]:
     """Every event carries the whole text so far."""
     content = ""
     try:
-        async for emitted in run.tokens():
-            content += emitted.piece
-            yield event(_generated(run, identity, content, emitted.finished is not None))
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                content += emitted.piece
+                yield event(_generated(run, identity, content, is_over=emitted.finished is not None))
     except QueueFull:
         yield _in_stream(QUEUE_FULL, 503)
     except EngineLost:
@@ -340,4 +347,4 @@ async def tokenize(request: web.Request) -> web.Response:
         marked = tokens.VISION_START + tokens.IMAGE_PAD + tokens.VISION_END
         ids = [entry for piece in pieces for entry in tokens.encode(piece if isinstance(piece, str) else marked)]
     counted: JsonObject = {"tokens": list[Json](ids), "count": len(ids), "max_model_len": core.settings.max_model_len}
-    return web.json_response(counted)
+    return json_answer(counted)

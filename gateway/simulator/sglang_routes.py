@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from gateway.simulator import anthropic, sglang
+from gateway.simulator import sglang
 from gateway.simulator.fields import Json, JsonObject
 from gateway.simulator.metrics import render_sglang
 from gateway.simulator.refusal import Refusal
-from gateway.simulator.web import CORE
+from gateway.simulator.web import CORE, json_answer
 
 VERSION = "0.5.23"
 ADMIN_POSTS = ("/abort_request", "/flush_cache", "/pause_generation", "/continue_generation")
@@ -40,8 +40,6 @@ class SglangContract:
         ]
 
     def envelope(self, path: str, refusal: Refusal) -> JsonObject:
-        if path.startswith("/v1/messages"):
-            return anthropic.error(refusal)
         if path in {"/generate", "/abort_request"}:
             return {"error": {"message": refusal.message}}
         # FastAPI's own failures are rewritten as BadRequest; vLLM's spelling has a space.
@@ -65,14 +63,14 @@ async def _models(request: web.Request) -> web.Response:
         "parent": None,
         "max_model_len": settings.max_model_len,
     }
-    return web.json_response({"object": "list", "data": [card]})
+    return json_answer({"object": "list", "data": [card]})
 
 
 async def _model_info(request: web.Request) -> web.Response:
     settings = request.app[CORE].settings
     root = settings.model_root or settings.served_model_name
     family = settings.geometry_family.value
-    return web.json_response(
+    return json_answer(
         {
             "model_path": root,
             "served_model_name": settings.served_model_name,
@@ -93,7 +91,7 @@ async def _server_info(request: web.Request) -> web.Response:
     settings = core.settings
     capacity = settings.kv_blocks * settings.block_size
     image_limit: Json = {"image": settings.limit_images}
-    return web.json_response(
+    return json_answer(
         {
             "model_path": settings.model_root or settings.served_model_name,
             "served_model_name": settings.served_model_name,
@@ -149,7 +147,7 @@ async def _loads(request: web.Request) -> web.Response:
         "cache_hit_rate": tally.prefix_hits / tally.prefix_queries if tally.prefix_queries else 0.0,
         "utilization": load.running / core.settings.max_num_seqs,
     }
-    return web.json_response(
+    return json_answer(
         {
             "timestamp": time.time(),
             "version": VERSION,

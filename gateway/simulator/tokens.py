@@ -37,9 +37,11 @@ def pieces(text: str) -> list[str]:
 
 @lru_cache(maxsize=65_536)
 def token_id(piece: str) -> int:
+    """The id of one piece."""
     special = SPECIAL_IDS.get(piece)
     return special if special is not None else zlib.crc32(piece.encode("utf-8", "surrogatepass")) % _ORDINARY_IDS
 
 
 def encode(text: str) -> list[int]:
+    """The ids of a text."""
     return [token_id(piece) for piece in pieces(text)]

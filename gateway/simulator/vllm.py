@@ -2,7 +2,8 @@
 their count, media, text length, total length, sampling values."""
 
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from aiohttp import web
 
@@ -14,12 +15,13 @@ from gateway.simulator.fields import Json, flag, integer, mapping, sequence, tex
 from gateway.simulator.prompt import Piece, Prompt, last_user_text, render, text_tokens_of
 from gateway.simulator.refusal import EngineLost, Refusal
 from gateway.simulator.vllm_request import check_cheap, check_text_length, sampling_of, schema_error, turns_of
-from gateway.simulator.web import CORE, DONE, RECORD, drift_tokens, event, read_object, send_events
+from gateway.simulator.web import CORE, DONE, RECORD, drift_tokens, event, json_answer, read_object, send_events
 
 DRAINING = "cannot schedule new futures after shutdown"
 
 
 def refuse_while_draining(core: Core) -> None:
+    """Raise the 500 by which a vLLM that is shutting down with grace refuses new work."""
     if core.is_draining:
         raise Refusal(500, DRAINING, "InternalServerError")
 
@@ -31,7 +33,7 @@ async def chat_prompt(request: web.Request, body: Mapping[str, Json]) -> tuple[P
     turns = turns_of(body, core.settings)
     tools = body.get("tools") if body.get("tool_choice") != "none" else None
     open_answer = flag(body.get("add_generation_prompt"), default=True)
-    pieces = render(turns, core.settings.geometry_family, tools or None, open_answer)
+    pieces = render(turns, core.settings.geometry_family, tools or None, open_answer=open_answer)
     salt = body.get("cache_salt")
     prompt = await core.prompt(pieces, text(salt) or None, last_user_text(turns), request[RECORD])
     check_text_length(text_tokens_of(pieces), core.settings)
@@ -50,11 +52,13 @@ async def start_run(request: web.Request, body: Mapping[str, Json], prompt: Prom
 
 
 def request_id(request: web.Request, body: Mapping[str, Json], prefix: str) -> str:
+    """The response's id: the caller's, from the header or the body, else a new one."""
     given = request.headers.get("X-Request-Id") or text(body.get("request_id"))
     return f"{prefix}-{given or request.app[CORE].new_id()}"
 
 
 def load_headers(request: web.Request) -> dict[str, str]:
+    """The load report in the answer's header when the request asked for one."""
     wanted = request.headers.get("endpoint-load-metrics-format", "").lower()
     if wanted not in {"json", "text"}:
         return {}
@@ -63,6 +67,7 @@ def load_headers(request: web.Request) -> dict[str, str]:
 
 
 async def chat_completions(request: web.Request) -> web.StreamResponse:
+    """POST /v1/chat/completions."""
     core = request.app[CORE]
     refuse_while_draining(core)
     body = await read_object(request)
@@ -72,22 +77,22 @@ async def chat_completions(request: web.Request) -> web.StreamResponse:
     if flag(body.get("stream")):
         return await send_events(request, _chat_events(core, run, body, identity), event(shape.lost()))
     await run.complete()
-    answer = shape.chat_completion(
+    reply_body = shape.chat_completion(
         run,
         identity,
         int(time.time()),
         core.settings.served_model_name,
-        core.settings.prompt_tokens_details,
-        _top_logprobs(body),
+        with_details=core.settings.prompt_tokens_details,
+        top_logprobs=_top_logprobs(body),
     )
-    return web.json_response(answer, headers=load_headers(request))
+    return json_answer(reply_body, headers=load_headers(request))
 
 
 def _top_logprobs(body: Mapping[str, Json]) -> int | None:
     return (integer(body.get("top_logprobs")) or 0) if flag(body.get("logprobs")) else None
 
 
-async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncIterator[bytes]:
+async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity: str) -> AsyncGenerator[bytes]:
     model, created_s = core.settings.served_model_name, int(time.time())
     options = mapping(body.get("stream_options"))
     is_continuous = flag(options.get("include_usage")) and flag(options.get("continuous_usage_stats"))
@@ -101,24 +106,26 @@ async def _chat_events(core: Core, run: Run, body: Mapping[str, Json], identity:
 
     is_first = True
     try:
-        async for emitted in run.tokens():
-            if is_first:
-                is_first = False
-                for index in range(len(run.replies)):
-                    yield chunk([shape.role_choice(index)])
-            call_id = f"chatcmpl-tool-{identity[-16:]}{emitted.choice}"
-            yield chunk([shape.delta_choice(emitted, run, call_id, top_logprobs)])
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                if is_first:
+                    is_first = False
+                    for index in range(len(run.replies)):
+                        yield chunk([shape.role_choice(index)])
+                call_id = f"chatcmpl-tool-{identity[-16:]}{emitted.choice}"
+                yield chunk([shape.delta_choice(emitted, run, call_id, top_logprobs)])
     except EngineLost:
         yield event(shape.lost())
     else:
         if flag(options.get("include_usage")):
             last = shape.chunk(identity, created_s, model, [])
-            last["usage"] = shape.usage(run.usage, core.settings.prompt_tokens_details)
+            last["usage"] = shape.usage(run.usage, with_details=core.settings.prompt_tokens_details)
             yield event(last)
     yield DONE
 
 
 async def completions(request: web.Request) -> web.StreamResponse:
+    """POST /v1/completions, for one prompt."""
     core = request.app[CORE]
     refuse_while_draining(core)
     body = await read_object(request)
@@ -138,25 +145,26 @@ async def completions(request: web.Request) -> web.StreamResponse:
         )
         for index, reply in enumerate(run.replies)
     ]
-    answer = shape.text_completion(identity, created_s, core.settings.served_model_name, choices)
-    answer["usage"] = shape.usage(run.usage, core.settings.prompt_tokens_details)
-    return web.json_response(answer, headers=load_headers(request))
+    reply_body = shape.text_completion(identity, created_s, core.settings.served_model_name, choices)
+    reply_body["usage"] = shape.usage(run.usage, with_details=core.settings.prompt_tokens_details)
+    return json_answer(reply_body, headers=load_headers(request))
 
 
 async def _text_events(
     core: Core, run: Run, body: Mapping[str, Json], identity: str, created_s: int
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes]:
     model = core.settings.served_model_name
     try:
-        async for emitted in run.tokens():
-            choice = shape.text_choice(emitted.choice, emitted.piece, emitted.finished)
-            yield event(shape.text_completion(identity, created_s, model, [choice]))
+        async with aclosing(run.tokens()) as generated:
+            async for emitted in generated:
+                choice = shape.text_choice(emitted.choice, emitted.piece, emitted.finished)
+                yield event(shape.text_completion(identity, created_s, model, [choice]))
     except EngineLost:
         yield event(shape.lost())
     else:
         if flag(mapping(body.get("stream_options")).get("include_usage")):
             last = shape.text_completion(identity, created_s, model, [])
-            last["usage"] = shape.usage(run.usage, core.settings.prompt_tokens_details)
+            last["usage"] = shape.usage(run.usage, with_details=core.settings.prompt_tokens_details)
             yield event(last)
     yield DONE
 
@@ -191,7 +199,7 @@ async def tokenize(request: web.Request) -> web.Response:
         turns,
         core.settings.geometry_family,
         body.get("tools") or None,
-        flag(body.get("add_generation_prompt"), default=True),
+        open_answer=flag(body.get("add_generation_prompt"), default=True),
     )
     prompt = await core.prompt(pieces, None, "", request[RECORD], is_cached=False)
     strings = [str(identity) for identity in prompt.token_ids]
@@ -199,4 +207,4 @@ async def tokenize(request: web.Request) -> web.Response:
 
 
 def _tokenized(core: Core, ids: list[int], strings: list[str] | None) -> web.Response:
-    return web.json_response(shape.tokenized(ids, core.settings.max_model_len, strings))
+    return json_answer(shape.tokenized(ids, core.settings.max_model_len, strings))

@@ -26,6 +26,7 @@ _UNTRUSTED_KWARGS = (
 
 
 def schema_error(kind: str, location: str, problem: str) -> Refusal:
+    """The 400 of a body that does not fit the schema; `location` is a dotted path."""
     return Refusal(
         400,
         f"1 validation error:\n  {{'type': '{kind}', 'loc': '{location}', 'msg': '{problem}'}}",
@@ -116,7 +117,7 @@ def _untyped_image(fields: Mapping[str, Json], pointer: str) -> ImageInput:
     return _image(fields, pointer, is_typed_string_allowed=True)
 
 
-def _image(fields: Mapping[str, Json], pointer: str, is_typed_string_allowed: bool) -> ImageInput:
+def _image(fields: Mapping[str, Json], pointer: str, *, is_typed_string_allowed: bool) -> ImageInput:
     if "image_url" not in fields and "file_id" not in fields:
         raise schema_error("missing", f"body.{pointer}.image_url", "Field required")
     given = fields.get("image_url")

@@ -13,6 +13,7 @@ FINGERPRINT = f"vllm-{VERSION}-simulated"
 
 
 def error(refusal: Refusal) -> JsonObject:
+    """The envelope of a refusal."""
     return {
         "error": {
             "message": refusal.message,
@@ -28,7 +29,8 @@ def lost() -> JsonObject:
     return error(Refusal(500, EngineLost.MESSAGE, "InternalServerError"))
 
 
-def usage(counted: Usage, with_details: bool) -> JsonObject:
+def usage(counted: Usage, *, with_details: bool) -> JsonObject:
+    """`usage`, its details null unless the server reports them."""
     details: Json = None
     if with_details:
         details = {
@@ -46,12 +48,13 @@ def usage(counted: Usage, with_details: bool) -> JsonObject:
 
 
 def tool_call(reply: Reply, call_id: str) -> JsonObject:
+    """A whole tool call."""
     name = reply.tool.name if reply.tool else ""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": reply.content}}
 
 
 def chat_completion(
-    run: Run, request_id: str, created_s: int, model: str, with_details: bool, top_logprobs: int | None
+    run: Run, request_id: str, created_s: int, model: str, *, with_details: bool, top_logprobs: int | None
 ) -> JsonObject:
     """`top_logprobs` is None when no log probabilities were asked for."""
     choices: list[Json] = []
@@ -86,7 +89,7 @@ def chat_completion(
         "choices": choices,
         "service_tier": None,
         "system_fingerprint": FINGERPRINT,
-        "usage": usage(run.usage, with_details),
+        "usage": usage(run.usage, with_details=with_details),
         "prompt_logprobs": None,
         "prompt_token_ids": None,
         "prompt_text": None,
@@ -97,6 +100,7 @@ def chat_completion(
 
 
 def content_logprobs(reply: Reply, logprobs: Logprobs, top: int) -> JsonObject:
+    """Log probabilities of a whole answer with `top` alternatives a token."""
     return {"content": [_logprob(piece, position, logprobs, top) for position, piece in enumerate(reply.pieces)]}
 
 
@@ -114,6 +118,7 @@ def _logprob(piece: str, position: int, logprobs: Logprobs, top: int) -> JsonObj
 
 
 def chunk(request_id: str, created_s: int, model: str, choices: list[Json]) -> JsonObject:
+    """A chunk of a stream."""
     return {
         "id": request_id,
         "object": "chat.completion.chunk",
@@ -125,6 +130,7 @@ def chunk(request_id: str, created_s: int, model: str, choices: list[Json]) -> J
 
 
 def role_choice(index: int) -> JsonObject:
+    """The choice of the first chunk."""
     return {"index": index, "delta": {"role": "assistant", "content": ""}, "logprobs": None, "finish_reason": None}
 
 
@@ -164,10 +170,12 @@ def text_choice(index: int, content: str, reply: Reply | None, logprobs: Json = 
 
 
 def text_completion(request_id: str, created_s: int, model: str, choices: list[Json]) -> JsonObject:
+    """A completion, or a chunk of its stream."""
     return {"id": request_id, "object": "text_completion", "created": created_s, "model": model, "choices": choices}
 
 
 def text_logprobs(reply: Reply, logprobs: Logprobs) -> JsonObject:
+    """Log probabilities in the older completion format."""
     offsets, position = list[Json](), 0
     for piece in reply.pieces:
         offsets.append(position)
@@ -181,6 +189,7 @@ def text_logprobs(reply: Reply, logprobs: Logprobs) -> JsonObject:
 
 
 def model_list(model: str, root: str, created_s: int, max_model_len: int) -> JsonObject:
+    """The one model served."""
     return {
         "object": "list",
         "data": [
@@ -207,6 +216,7 @@ def load_header(waiting: int, kv_usage: float, wanted: str) -> str:
 
 
 def tokenized(ids: list[int], max_model_len: int, strings: list[str] | None) -> JsonObject:
+    """The answer of /tokenize."""
     return {
         "count": len(ids),
         "max_model_len": max_model_len,
@@ -216,4 +226,5 @@ def tokenized(ids: list[int], max_model_len: int, strings: list[str] | None) -> 
 
 
 def ids_of(strings: list[str]) -> list[int]:
+    """Ids of given pieces."""
     return [token_id(piece) for piece in strings]

@@ -10,7 +10,7 @@ from gateway.simulator import vllm_response as shape
 from gateway.simulator.fields import JsonObject
 from gateway.simulator.metrics import render_vllm
 from gateway.simulator.refusal import Refusal
-from gateway.simulator.web import CORE
+from gateway.simulator.web import CORE, json_answer
 
 BUSY = "The engine is currently busy and cannot accept new requests. Please try again later or on a different instance."
 ADMIN_POSTS = (
@@ -62,9 +62,7 @@ class VllmContract:
 async def _models(request: web.Request) -> web.Response:
     settings = request.app[CORE].settings
     root = settings.model_root or settings.served_model_name
-    return web.json_response(
-        shape.model_list(settings.served_model_name, root, int(time.time()), settings.max_model_len)
-    )
+    return json_answer(shape.model_list(settings.served_model_name, root, int(time.time()), settings.max_model_len))
 
 
 async def _health(request: web.Request) -> web.Response:
@@ -73,12 +71,12 @@ async def _health(request: web.Request) -> web.Response:
 
 
 async def _version(_: web.Request) -> web.Response:
-    return web.json_response({"version": shape.VERSION})
+    return json_answer({"version": shape.VERSION})
 
 
 async def _load(_: web.Request) -> web.Response:
     """Always 0, as on a server without load tracking."""
-    return web.json_response({"server_load": 0})
+    return json_answer({"server_load": 0})
 
 
 async def _metrics(request: web.Request) -> web.Response:
@@ -108,7 +106,7 @@ async def _administer(request: web.Request) -> web.Response:
         case "/reset_encoder_cache":
             core.engine.encoder_cache.clear()
         case "/is_paused" | "/is_sleeping":
-            return web.json_response({request.path.removeprefix("/"): core.engine.is_paused})
+            return json_answer({request.path.removeprefix("/"): core.engine.is_paused})
         case _:
             pass
-    return web.json_response({"status": "ok"})
+    return json_answer({"status": "ok"})

@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 
 from aiohttp import web
 
@@ -52,6 +53,17 @@ async def read_object(request: web.Request) -> JsonObject:
     return parsed
 
 
+def json_answer(payload: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    """A JSON answer, compact as the engines' own."""
+    return web.Response(
+        body=_compact(payload).encode(), status=status, headers=headers, content_type="application/json"
+    )
+
+
+def _compact(payload: Json) -> str:
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+
+
 def drift_tokens(request: web.Request) -> int:
     """What an ordered fault adds to the reported usage."""
     fault = request.get(FAULT)
@@ -61,14 +73,22 @@ def drift_tokens(request: web.Request) -> int:
 def event(payload: Json, name: str | None = None) -> bytes:
     """One server-sent event."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(payload, ensure_ascii=False, separators=(',', ':'))}\n\n".encode()
+    return f"{head}data: {_compact(payload)}\n\n".encode()
 
 
 DONE = b"data: [DONE]\n\n"
+_MID_STREAM = frozenset(
+    {
+        FaultKind.RESET_MID_STREAM,
+        FaultKind.CLOSE_MID_STREAM,
+        FaultKind.HANG_MID_STREAM,
+        FaultKind.ERROR_MID_STREAM,
+    }
+)
 
 
 async def send_events(
-    request: web.Request, events: AsyncIterator[bytes], error_event: bytes, headers: dict[str, str] | None = None
+    request: web.Request, events: AsyncGenerator[bytes], error_event: bytes, headers: dict[str, str] | None = None
 ) -> web.StreamResponse:
     """Write an event stream; the status goes out before the first event is made. `error_event` is the contract's
     in-stream error, sent when a fault orders it."""
@@ -78,19 +98,22 @@ async def send_events(
     response.enable_chunked_encoding()
     await response.prepare(request)
     fault = request.get(FAULT)
+    after_events = fault.after_events if fault is not None and fault.kind in _MID_STREAM else None
     sent = 0
-    async for entry in events:
-        if fault is not None and sent == fault.after_events and await _strike(request, response, fault, error_event):
-            request[RECORD].outcome = Outcome.FAULTED
-            return response
-        await response.write(entry)
-        sent += 1
+    async with aclosing(events):
+        async for entry in events:
+            if sent == after_events and fault is not None:
+                request[RECORD].outcome = Outcome.FAULTED
+                await _strike(request, response, fault, error_event)
+                return response
+            await response.write(entry)
+            sent += 1
     await response.write_eof()
     return response
 
 
-async def _strike(request: web.Request, response: web.StreamResponse, fault: Fault, error_event: bytes) -> bool:
-    """Act out a mid-stream fault; False when it is of another kind."""
+async def _strike(request: web.Request, response: web.StreamResponse, fault: Fault, error_event: bytes) -> None:
+    """Act out a mid-stream fault."""
     transport = request.transport
     match fault.kind:
         case FaultKind.RESET_MID_STREAM:
@@ -106,5 +129,4 @@ async def _strike(request: web.Request, response: web.StreamResponse, fault: Fau
             await response.write(DONE)
             await response.write_eof()
         case _:
-            return False
-    return True
+            return
