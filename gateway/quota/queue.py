@@ -1,0 +1,126 @@
+"""Who waits for a budget and who is next: first come first served within a tenant, fair between tenants by cost.
+
+Between tenants: start-time fair queueing (Goyal, Vin, Cheng, 1996). Every tenant has a start tag in virtual time; the
+smallest goes next, moves virtual time to itself and then grows by cost / weight, so a tenant that floods with costly
+requests delays another's by at most one of them. Tags belong to tenants and not to tickets, so whoever leaves the queue
+takes nothing along.
+
+A tenant that is held back by its own limit is passed over; what it could not use meanwhile is not saved up for it
+(its tag never lies behind virtual time). The next tenant that lacks only *common* room is waited for, else small
+requests would starve large ones. Not decided here: limits and what is in flight; the caller tells by ``room``.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import NewType
+
+from gateway.types import TenantId
+
+TicketNumber = NewType("TicketNumber", int)
+
+
+class Room(Enum):
+    """Whether a ticket can be admitted now."""
+
+    FREE = auto()
+    TENANT_FULL = auto()
+    ALL_FULL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One waiting request. ``limit_kv_tokens`` is its tenant's limit as its own policy snapshot has it."""
+
+    number: TicketNumber
+    tenant: TenantId
+    kv_tokens: int
+    limit_kv_tokens: int | None
+    weight: float
+
+
+@dataclass(slots=True)
+class _Lane:
+    """One tenant's tickets in the order of arrival, and its start tag."""
+
+    tickets: OrderedDict[TicketNumber, Ticket] = field(default_factory=OrderedDict)
+    start_tag: float = 0.0
+    waiting_kv_tokens: int = 0
+
+
+class AdmissionQueue:
+    """Every request passes through, also when it need not wait: that is how fairness knows what was used."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[TenantId, _Lane] = {}
+        self._virtual = 0.0
+        self._issued = 0
+
+    def join(self, tenant: TenantId, kv_tokens: int, limit_kv_tokens: int | None = None, weight: float = 1.0) -> Ticket:
+        """Stand at the end of the tenant's own lane."""
+        if weight <= 0 or kv_tokens < 0:
+            raise ValueError(f"a ticket of {kv_tokens} tokens and weight {weight} cannot be queued")
+        self._issued += 1
+        ticket = Ticket(TicketNumber(self._issued), tenant, kv_tokens, limit_kv_tokens, weight)
+        lane = self._lanes.setdefault(tenant, _Lane())
+        if not lane.tickets:
+            lane.start_tag = max(lane.start_tag, self._virtual)
+        lane.tickets[ticket.number] = ticket
+        lane.waiting_kv_tokens += kv_tokens
+        return ticket
+
+    def leave(self, ticket: Ticket) -> bool:
+        """Stop waiting (timeout, cancellation). False: it was not waiting any more."""
+        lane = self._lanes.get(ticket.tenant)
+        if lane is None or lane.tickets.pop(ticket.number, None) is None:
+            return False
+        lane.waiting_kv_tokens -= ticket.kv_tokens
+        self._tidy(ticket.tenant, lane)
+        return True
+
+    def admit(self, room: Callable[[Ticket], Room]) -> Ticket | None:
+        """Take out the next ticket that can start now, or None. Call again after noting what it took."""
+        heads = [(self._tag(lane), next(iter(lane.tickets.values()))) for lane in self._lanes.values() if lane.tickets]
+        for tag, ticket in sorted(heads, key=lambda head: (head[0], head[1].number)):
+            match room(ticket):
+                case Room.ALL_FULL:
+                    return None
+                case Room.TENANT_FULL:
+                    continue
+                case Room.FREE:
+                    self._serve(ticket, tag)
+                    return ticket
+        return None
+
+    def waiting_kv_tokens(self, tenant: TenantId) -> int:
+        lane = self._lanes.get(tenant)
+        return lane.waiting_kv_tokens if lane else 0
+
+    def waiting_count(self, tenant: TenantId) -> int:
+        lane = self._lanes.get(tenant)
+        return len(lane.tickets) if lane else 0
+
+    @property
+    def total_waiting_kv_tokens(self) -> int:
+        return sum(lane.waiting_kv_tokens for lane in self._lanes.values())
+
+    def __len__(self) -> int:
+        return sum(len(lane.tickets) for lane in self._lanes.values())
+
+    def _serve(self, ticket: Ticket, tag: float) -> None:
+        lane = self._lanes[ticket.tenant]
+        del lane.tickets[ticket.number]
+        lane.waiting_kv_tokens -= ticket.kv_tokens
+        self._virtual = tag
+        lane.start_tag = tag + ticket.kv_tokens / ticket.weight
+
+    def _tag(self, lane: _Lane) -> float:
+        return max(lane.start_tag, self._virtual)
+
+    def _tidy(self, tenant: TenantId, lane: _Lane) -> None:
+        """Forget a lane that neither waits nor owes: a new one would be its equal."""
+        if not lane.tickets and lane.start_tag <= self._virtual:
+            del self._lanes[tenant]
