@@ -1,0 +1,63 @@
+"""GIF, TIFF and animated WebP by libvips, and the one place where libvips is loaded and tamed.
+
+Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than the first
+page, and any truncation is an error. The loader is named, so a file cannot choose another one than its probe did.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+
+from gateway.errors import Undecodable, UnsupportedFormat
+from gateway.media.codecs.decoders.raster import Raster, Samples, raster_from
+from gateway.types import ImageFormat, Probe
+
+
+def load_vips() -> Any:
+    """Import pyvips with its limits set. They are read when libvips starts, so nothing else may import it first."""
+    os.environ["VIPS_CONCURRENCY"] = "1"
+    os.environ["VIPS_BLOCK_UNTRUSTED"] = "1"
+    import pyvips  # noqa: PLC0415  the environment must be set before libvips starts
+
+    pyvips.cache_set_max(0)
+    pyvips.cache_set_max_mem(0)
+    pyvips.cache_set_max_files(0)
+    return pyvips
+
+
+_vips = load_vips()
+_LOADERS = {
+    ImageFormat.GIF: "gifload_buffer",
+    ImageFormat.TIFF: "tiffload_buffer",
+    ImageFormat.WEBP: "webpload_buffer",
+}
+_DIRECT = ("srgb", "rgb", "rgb16", "b-w", "grey16", "multiband")
+
+
+def decode_first_page(data: bytes, probe: Probe) -> Raster:
+    """The first page or frame, composed on its canvas. Raises Undecodable, UnsupportedFormat."""
+    try:
+        image = getattr(_vips.Image, _LOADERS[probe.format])(
+            data, page=0, n=1, fail_on="truncated", access="sequential"
+        )
+        if image.format not in ("uchar", "ushort"):
+            raise UnsupportedFormat("Images with other than unsigned samples of up to 16 bits are not accepted.")
+        cmyk = image.interpretation == "cmyk"
+        if not cmyk and image.interpretation not in _DIRECT:
+            image = image.colourspace("srgb")
+        samples = image.numpy()
+    except _vips.Error as error:
+        name = probe.format.value.upper()
+        raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error
+    raster = raster_from(samples, probe.raster)
+    return Raster(_cmyk_to_rgb(raster.samples)) if cmyk else raster
+
+
+def _cmyk_to_rgb(inks: Samples) -> Samples:
+    """Without a profile, as Pillow does it: each colour is what ink and black both let through."""
+    light = 255 - inks[:, :, :4].astype(np.uint16)
+    rgb = (light[:, :, :3] * light[:, :, 3:] + 127) // 255
+    return rgb.astype(np.uint8)

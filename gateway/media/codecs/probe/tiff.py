@@ -1,0 +1,144 @@
+"""TIFF 6.0 and BigTIFF: the first page's directory and the number of pages.
+
+Pages may stand anywhere in the file and a directory may point at itself; both walks are bounded. ``complete`` means
+that every strip or tile of the first page lies inside the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from gateway.errors import Undecodable, UnsupportedFormat
+from gateway.media.codecs.probe.exif import sane
+from gateway.media.codecs.probe.window import EndOfData, Window
+from gateway.types import ColourModel, ImageFormat, Probe, Size
+
+_MAX_ENTRIES = 1_024
+_MAX_PAGES = 10_000
+_MAX_VALUES = 1_000_000
+_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES = 256, 257, 258, 262, 274, 277
+_STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES = 273, 279, 324, 325
+_EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
+_INTEGERS = {1: ("B", 1), 3: ("H", 2), 4: ("I", 4), 16: ("Q", 8)}
+# PhotometricInterpretation: 0, 1 grey; 2 RGB; 3 palette; 5 separated; 6 YCbCr; 8..10 Lab
+_COLOURS = {0: ColourModel.GREY, 1: ColourModel.GREY, 3: ColourModel.PALETTE, 5: ColourModel.CMYK}
+_UNSIGNED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Dialect:
+    """How numbers are written: byte order, and the widths of classic or big files."""
+
+    endian: str
+    big: bool
+
+    @property
+    def offset_bytes(self) -> int:
+        return 8 if self.big else 4
+
+    def number(self, data: bytes) -> int:
+        return int.from_bytes(data, "little" if self.endian == "<" else "big")
+
+
+def probe_tiff(window: Window) -> Probe:
+    """Read the first directory and count the others. Raises Undecodable, UnsupportedFormat, NeedMore."""
+    try:
+        head = window.read(0, 16)
+    except EndOfData:
+        raise Undecodable("The TIFF ends within its header.") from None
+    dialect = _Dialect("<" if head[:2] == b"II" else ">", big=dialect_is_big(head))
+    first = dialect.number(head[8:16] if dialect.big else head[4:8])
+    try:
+        tags, following = _directory(window, dialect, first)
+        pages = 1 + _count_pages(window, dialect, first, following)
+    except EndOfData:
+        raise Undecodable("The TIFF's directory lies outside the file.") from None
+    width, height = _one(tags, _WIDTH, 0), _one(tags, _HEIGHT, 0)
+    if not 0 < width < 2**31 or not 0 < height < 2**31:
+        raise Undecodable("The TIFF's directory states no valid size.")
+    bits = max(tags.get(_BITS) or (1,))
+    if any(kind != _UNSIGNED for kind in tags.get(_SAMPLE_FORMAT, ())) or bits not in (1, 2, 4, 8, 16):
+        raise UnsupportedFormat("TIFF files with other than unsigned samples of up to 16 bits are not accepted.")
+    return Probe(
+        format=ImageFormat.TIFF,
+        raster=Size(width, height),
+        orientation=sane(_one(tags, _ORIENTATION, 1)),
+        frames=pages,
+        bits_per_sample=bits,
+        colour=_COLOURS.get(_one(tags, _PHOTOMETRIC, 1), ColourModel.RGB),
+        has_alpha=any(kind in (1, 2) for kind in tags.get(_EXTRA_SAMPLES, ())),
+        complete=_pixels_inside(window, tags),
+    )
+
+
+def dialect_is_big(head: bytes) -> bool:
+    """Whether the version number is BigTIFF's 43."""
+    return head[2:4] in (b"\x2b\0", b"\0\x2b")
+
+
+def _one(tags: dict[int, tuple[int, ...]], tag: int, default: int) -> int:
+    values = tags.get(tag)
+    return values[0] if values else default
+
+
+_WANTED = frozenset(
+    {_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _EXTRA_SAMPLES, _SAMPLE_FORMAT}
+    | {_STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES}
+)
+
+
+def _directory(window: Window, dialect: _Dialect, start: int) -> tuple[dict[int, tuple[int, ...]], int]:
+    """The wanted tags of the directory at ``start`` and the offset of the next one (0 = none)."""
+    entry_bytes, count_bytes = (20, 8) if dialect.big else (12, 2)
+    count = dialect.number(window.read(start, count_bytes))
+    if not 0 < count <= _MAX_ENTRIES:
+        raise Undecodable("The TIFF's directory is not valid.")
+    entries = window.read(start + count_bytes, count * entry_bytes)
+    tags: dict[int, tuple[int, ...]] = {}
+    for at in range(0, len(entries), entry_bytes):
+        tag, kind = struct.unpack_from(dialect.endian + "HH", entries, at)
+        if tag in _WANTED and tag not in tags:
+            tags[tag] = _values(window, dialect, kind, entries[at + 4 : at + entry_bytes])
+    return tags, _next_directory(window, dialect, start + count_bytes + count * entry_bytes)
+
+
+def _values(window: Window, dialect: _Dialect, kind: int, field: bytes) -> tuple[int, ...]:
+    letter, item_bytes = _INTEGERS.get(kind, ("", 0))
+    width = dialect.offset_bytes
+    count, inline = dialect.number(field[:width]), field[width:]
+    if not item_bytes or not 0 < count <= _MAX_VALUES:
+        return ()
+    byte_count = count * item_bytes
+    raw = inline if byte_count <= width else window.read(dialect.number(inline), byte_count)
+    return struct.unpack_from(f"{dialect.endian}{count}{letter}", raw)
+
+
+def _next_directory(window: Window, dialect: _Dialect, at: int) -> int:
+    try:
+        return dialect.number(window.read(at, dialect.offset_bytes))
+    except EndOfData:
+        return 0
+
+
+def _count_pages(window: Window, dialect: _Dialect, first: int, following: int) -> int:
+    """Further pages. A chain that leaves the file or comes back to itself ends there."""
+    entry_bytes, count_bytes = (20, 8) if dialect.big else (12, 2)
+    seen = {first}
+    try:
+        while following and following not in seen and len(seen) <= _MAX_PAGES:
+            count = dialect.number(window.read(following, count_bytes))
+            seen.add(following)
+            following = _next_directory(window, dialect, following + count_bytes + count * entry_bytes)
+    except EndOfData:
+        pass
+    return len(seen) - 1
+
+
+def _pixels_inside(window: Window, tags: dict[int, tuple[int, ...]]) -> bool:
+    for offsets_tag, bytes_tag in ((_STRIP_OFFSETS, _STRIP_BYTES), (_TILE_OFFSETS, _TILE_BYTES)):
+        offsets, sizes = tags.get(offsets_tag, ()), tags.get(bytes_tag, ())
+        if offsets:
+            ends = (start + size for start, size in zip(offsets, sizes, strict=False))
+            return max(ends, default=max(offsets)) <= window.byte_count
+    return False
