@@ -1,0 +1,59 @@
+"""Token usage out of the last bytes of a response, without parsing the rest.
+
+Decided here: which object of a response is its usage, and what its fields are called by vLLM and SGLang. Not decided
+here: what is done when it is missing (``journey`` settles by estimate then).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from gateway.types import Usage
+
+# The key as JSON spells it. Inside a string it would be followed by an escaped quote, which this does not match.
+_KEY = re.compile(rb'"usage"[ \t\r\n]*:[ \t\r\n]*(?=\{)')
+# A usage object is some 300 bytes with all its details.
+_MAX_USAGE_BYTES = 4096
+# How many objects of this name are tried, from the last one back.
+_MAX_TRIES = 8
+
+
+def last_usage(tail: bytes) -> Usage | None:
+    """The last complete usage object with a prompt count. Streams may carry one per event; only the last is final."""
+    starts = [match.end() for match in _KEY.finditer(tail)]
+    for start in reversed(starts[-_MAX_TRIES:]):
+        usage = _read(tail[start : start + _MAX_USAGE_BYTES].decode("utf-8", "replace"))
+        if usage is not None:
+            return usage
+    return None
+
+
+def _read(text: str) -> Usage | None:
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    prompt_tokens = _count(fields, "prompt_tokens")
+    if prompt_tokens is None:
+        return None
+    details = fields.get("prompt_tokens_details")
+    return Usage(
+        prompt_tokens=prompt_tokens,
+        completion_tokens=_count(fields, "completion_tokens") or 0,
+        cached_tokens=_count(details, "cached_tokens"),
+        image_tokens=_image_tokens(details),
+    )
+
+
+def _image_tokens(details: object) -> int | None:
+    """vLLM: ``multimodal_tokens.image``; SGLang: ``image_tokens``."""
+    if not isinstance(details, dict):
+        return None
+    of_vllm = _count(details.get("multimodal_tokens"), "image")
+    return _count(details, "image_tokens") if of_vllm is None else of_vllm
+
+
+def _count(fields: object, name: str) -> int | None:
+    value = fields.get(name) if isinstance(fields, dict) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
