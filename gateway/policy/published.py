@@ -1,0 +1,88 @@
+"""What is published of the language: policies/policy.schema.json for editors, and the table of keys for people.
+
+Decided here: its outline. Keys, kinds and defaults come from `rules` and `schema`. It helps while typing; what a file
+means, and all that JSON Schema cannot say, is decided by reading it (`schema`, `policyset`).
+`python -m gateway.policy.published > policies/policy.schema.json` writes it anew; with the argument `table` the module
+prints the table of docs/policies.md. A test compares both.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+
+from gateway.policy.policyset import BUILTIN_TASKS
+from gateway.policy.rules import RULES
+from gateway.policy.schema import TENANT_KEYS
+from gateway.policy.values import NAME, Amount, JsonSchema, KeyHashes, Kind, Name
+
+
+def json_schema() -> JsonSchema:
+    """The schema of one file, as JSON Schema 2020-12."""
+    top: JsonSchema = {
+        "tenant": {"description": "Whose policy this is; without it, everybody's.", **Name().schema()},
+        "keys": {"description": "API keys as sha256: hashes, see `vlm-gateway hash-key`.", **KeyHashes().schema()},
+    }
+    for tenant_key in TENANT_KEYS:
+        section, _, key = tenant_key.key.rpartition(".")
+        described = {"description": tenant_key.summary, **tenant_key.kind.schema()}
+        top[section or key] = _closed({key: described}) if section else described
+    rules = {"$ref": "#/$defs/rules"}
+    tasks: JsonSchema = {
+        "description": "Rules per task. A tenant may ask for the tasks its file lists, else for those of default.yaml.",
+        "type": "object",
+        "properties": {task: {"anyOf": [rules, {"type": "null"}]} for task in BUILTIN_TASKS},  # offered while typing
+        "patternProperties": {f"^{NAME.pattern}$": {"anyOf": [rules, {"type": "null"}]}},
+        "additionalProperties": False,
+    }
+    models: JsonSchema = {
+        "description": "Rules per served model; * stands for any characters. They win over tasks and rules.",
+        "type": "object",
+        "additionalProperties": {"anyOf": [rules, {"type": "null"}]},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "vlm-gateway policy",
+        **_closed(
+            {**top, "rules": {"description": "Rules for every task.", **rules}, "tasks": tasks, "models": models}
+        ),
+        "$defs": {"rules": _closed({rule.key: _rule(rule.summary, rule.kind.schema()) for rule in RULES})},
+    }
+
+
+def _rule(summary: str, schema: JsonSchema) -> JsonSchema:
+    return {"description": summary, **schema}
+
+
+def _closed(properties: JsonSchema) -> JsonSchema:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def markdown_table() -> str:
+    """Every key with its default and summary, as docs/policies.md shows it."""
+    tenant_wide = [(key.key, key.kind, key.default, key.summary) for key in TENANT_KEYS]
+    rules = [(rule.key, rule.kind, rule.default, rule.summary) for rule in RULES]
+    rows = ["| key | default | meaning |", "|---|---|---|"]
+    for key, kind, default, summary in (*tenant_wide, *rules):
+        rows.append(f"| `{key}` | `{_shown(kind, default)}` | {summary} |")
+    return "\n".join(rows)
+
+
+def _shown(kind: Kind, value: object) -> str:
+    """A value as one would write it in a policy file."""
+    match value:
+        case None:
+            return (kind.word or "") if isinstance(kind, Amount) else "any"
+        case StrEnum():
+            return value.value
+        case tuple():
+            return f"[{', '.join(_shown(kind, item) for item in value)}]"
+        case float():
+            return f"{value:g}"
+    return str(value)
+
+
+if __name__ == "__main__":
+    text = markdown_table() if sys.argv[1:] == ["table"] else json.dumps(json_schema(), indent=2)
+    sys.stdout.write(f"{text}\n")
