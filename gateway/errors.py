@@ -2,7 +2,7 @@
 
     GatewayError                    code, status, blame, public message, private detail, Retry-After
     |- Rejected                     blame client: the request itself is at fault, sending it again will not help
-    |   |- Malformed 400            NotJson, InvalidRequest, UnsupportedEncoding 415
+    |   |- Malformed 400            NotJson, TooComplex, InvalidRequest, UnsupportedEncoding 415
     |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404   |- RouteNotFound 404, MethodNotAllowed 405
     |   |- BodyTooLarge 413
     |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded
@@ -83,6 +83,11 @@ class Malformed(Rejected):
 class NotJson(Malformed):
     code = "not_json"
     summary = "The body is not a JSON object."
+
+
+class TooComplex(Malformed):
+    code = "too_complex"
+    summary = "The body has more structure than the gateway reads: too many objects, or too much text in small pieces."
 
 
 class InvalidRequest(Malformed):
@@ -290,12 +295,14 @@ class ImageWorkerLost(GatewayBug):
 class NotTaken(Exception):
     """A backend certainly did not take the request, so it may go elsewhere. Never reaches a client.
 
-    ``reason`` is a metric label: connect, refused, draining, body_not_sent.
+    ``reason`` is a metric label: connect, refused, draining, body_not_sent. ``response`` is what the backend answered
+    when it refused (an UpstreamResponse, read to its end), to be relayed as it is when there is nowhere else to go.
     """
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: str, detail: str = "", response: object | None = None) -> None:
         self.reason = reason
         self.detail = detail
+        self.response = response
         super().__init__(f"{reason}: {detail}")
 
 

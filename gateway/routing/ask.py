@@ -1,0 +1,51 @@
+"""What routing is asked and by which numbers it compares: the request's side and the deployment's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from gateway.types import BackendName
+
+# How many of these placement digests the backend is believed to hold.
+Held: TypeAlias = Callable[[BackendName, Sequence[bytes]], int]
+
+
+@dataclass(frozen=True, slots=True)
+class RouteAsk:
+    """One request as routing sees it.
+
+    ``images`` are placement digests in prompt order, ``image_patches`` the vision encoder's patches of all of them
+    together. ``request_id`` only spreads text requests over equals. ``excluded`` backends were tried already.
+    """
+
+    model: str | None = None
+    images: tuple[bytes, ...] = ()
+    image_patches: int = 0
+    prompt_tokens: int = 0
+    kv_tokens: int = 0
+    needs_vision: bool = False
+    excluded: frozenset[BackendName] = frozenset()
+    request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The numbers behind *expected time to first token*; defaults are orders of magnitude, not measurements.
+
+    ``prefill_s_per_token``: 10,000 prompt tokens a second, a 7-8B model on one data-centre GPU. ``encode_s_per_patch``:
+    4,096 patches (one megapixel at 16 x 16) in 80 ms. Only their ratio and the margins decide anything.
+
+    ``load_factor``: bound of consistent hashing with bounded loads (Mirrokni, Thorup, Zadimoghaddam 2016): no backend
+    takes more than this multiple of the mean. ``spare_requests`` is how far a backend that already holds the images
+    may exceed the mean whatever the factor says: batching absorbs a handful, a second encoding is pure loss.
+    ``leave_s``: how much later the holder's first token may be before the images are given another home.
+    """
+
+    prefill_s_per_token: float = 1e-4
+    encode_s_per_patch: float = 2e-5
+    load_factor: float = 1.25
+    spare_requests: int = 8
+    leave_s: float = 0.5
+    retry_after_s: float = 1.0

@@ -1,0 +1,68 @@
+"""The decision: filters, then scorers, then the picker, with a trail of what each of them found.
+
+Raises what the filter that left nobody says: ModelNotFound, InvalidRequest (no backend takes the images), NoBackend
+(every backend was tried already, or there is none).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gateway.errors import NoBackend
+from gateway.routing.ask import Held, Profile, RouteAsk
+from gateway.routing.filters import FILTERS
+from gateway.routing.pickers import pick
+from gateway.routing.scorers import SCORERS, Field
+from gateway.routing.scorers.first_token import expected_s
+from gateway.types import BackendView, Decision
+
+DEFAULT_PROFILE = Profile()
+_WEIGHT_SUM = sum(weight for _, weight in SCORERS)
+
+
+def decide(views: Sequence[BackendView], ask: RouteAsk, held: Held, profile: Profile = DEFAULT_PROFILE) -> Decision:
+    """Choose a backend for ``ask``. The order of ``views`` does not matter."""
+    if not views:
+        raise NoBackend(retry_after_s=profile.retry_after_s)
+    trail: list[str] = []
+    field = _field(_filtered(views, ask, profile, trail), ask, held, profile)
+    scores = _scored(field, trail)
+    picked = pick(field, scores)
+    chosen = field.views[picked.index]
+    trail.append(f"picker: {picked.reason} -> {chosen.name}")
+    return Decision(chosen.name, chosen.url, picked.reason, tuple(trail), field.held[picked.index])
+
+
+def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, trail: list[str]) -> Sequence[BackendView]:
+    left = views
+    for rule in FILTERS:
+        kept = [view for view in left if rule.keeps(view, ask)]
+        if not kept:
+            if rule.refuse is not None:
+                raise rule.refuse(ask, profile)
+            trail.append(f"filter {rule.name}: none of {len(left)}, skipped")
+        elif len(kept) < len(left):
+            trail.append(f"filter {rule.name}: {len(kept)} of {len(left)}")
+            left = kept
+    return left
+
+
+def _field(views: Sequence[BackendView], ask: RouteAsk, held: Held, profile: Profile) -> Field:
+    counts = [held(view.name, ask.images) for view in views] if ask.images else [0] * len(views)
+    waits_s = [expected_s(view, ask, count, profile) for view, count in zip(views, counts, strict=True)]
+    return Field(ask, profile, views, counts, waits_s)
+
+
+def _scored(field: Field, trail: list[str]) -> list[float]:
+    """The weighted mean of all scores, in [0, 1]; a lone candidate needs no comparison."""
+    if len(field.views) == 1:
+        return [1.0]
+    totals = [0.0] * len(field.views)
+    for scorer, weight in SCORERS:
+        for index, score in enumerate(scorer.score(field)):
+            totals[index] += weight * score / _WEIGHT_SUM
+    trail.extend(
+        f"score {view.name}: {total:.3f} (first token {wait_s * 1e3:.0f} ms, {count} of {len(field.ask.images)} images)"
+        for view, total, wait_s, count in zip(field.views, totals, field.first_token_s, field.held, strict=True)
+    )
+    return totals

@@ -1,0 +1,18 @@
+"""Who may take a request at all. Each filter is one file; ``decide`` applies ``FILTERS`` in order.
+
+A *hard* filter that leaves nobody ends the decision with its error; a *soft* one is then skipped, because an honest
+answer from a doubtful backend is worth more than a refusal from us.
+"""
+
+from __future__ import annotations
+
+from gateway.routing.filters.available import AVAILABLE
+from gateway.routing.filters.context import CONTEXT
+from gateway.routing.filters.contract import Filter
+from gateway.routing.filters.excluded import EXCLUDED
+from gateway.routing.filters.model import MODEL
+from gateway.routing.filters.vision import VISION
+
+FILTERS: tuple[Filter, ...] = (MODEL, VISION, EXCLUDED, CONTEXT, AVAILABLE)
+
+__all__ = ["FILTERS", "Filter"]

@@ -1,0 +1,64 @@
+"""Ask a backend what it is: one round of small GETs, answered or not within the client's time limit.
+
+Not on the path of any request. An engine that answers chat completions only is ``generic`` and serves whatever model
+it is asked for; one that does not answer at all raises Unanswered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+
+from gateway.types import EngineKind
+from gateway.upstream.engines.contract import Engine, EngineFacts
+from gateway.upstream.engines.registry import asked_paths, engine_of, recognise
+from gateway.upstream.settings import BackendSettings
+
+# A document of facts is a few hundred kilobytes at most (vLLM's metrics); more is not what we asked for.
+_DOCUMENT_LIMIT_BYTES = 8 * 1024 * 1024
+
+
+class Unanswered(Exception):
+    """No HTTP answer. ``refused`` tells that nothing listens there, else it was slow or broke off."""
+
+    def __init__(self, detail: str, *, refused: bool) -> None:
+        self.refused = refused
+        super().__init__(detail)
+
+
+async def fetch(client: httpx.AsyncClient, settings: BackendSettings, path: str) -> tuple[int, bytes]:
+    """One GET with the backend's key: status and body. Raises Unanswered."""
+    headers = {} if settings.api_key is None else {"Authorization": f"Bearer {settings.api_key}"}
+    try:
+        async with client.stream("GET", settings.root + path, headers=headers) as response:
+            body = bytearray()
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > _DOCUMENT_LIMIT_BYTES:
+                    raise Unanswered(f"{path}: the answer does not end", refused=False)
+            return response.status_code, bytes(body)
+    except httpx.ConnectError as error:
+        raise Unanswered(f"{path}: {error}", refused=True) from error
+    except httpx.HTTPError as error:
+        raise Unanswered(f"{path}: {type(error).__name__}", refused=False) from error
+
+
+async def discover(client: httpx.AsyncClient, settings: BackendSettings) -> tuple[Engine, EngineFacts]:
+    """Engine and facts of one backend. Raises Unanswered when not a single path got an answer."""
+    configured = None if settings.engine == "auto" else engine_of(EngineKind(settings.engine))
+    paths = asked_paths() if configured is None else configured.facts_paths
+    answers = await asyncio.gather(*(fetch(client, settings, path) for path in paths), return_exceptions=True)
+    documents: dict[str, bytes] = {}
+    failures: list[Unanswered] = []
+    for path, answer in zip(paths, answers, strict=True):
+        if isinstance(answer, Unanswered):
+            failures.append(answer)
+        elif isinstance(answer, BaseException):
+            raise answer
+        elif answer[0] == httpx.codes.OK:
+            documents[path] = answer[1]
+    if len(failures) == len(paths):
+        raise failures[0]
+    engine = configured or recognise(documents)
+    return engine, engine.facts(documents)

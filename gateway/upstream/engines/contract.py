@@ -1,0 +1,77 @@
+"""What an engine's file offers: where to ask, how to read the answers, and which refusals mean *not taken*.
+
+Documents are the bodies of answers with status 200, by the path they were asked from. Whatever is missing or has an
+unexpected shape is ``None``: engines of other versions must not break discovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from gateway.types import EngineKind
+
+Documents: TypeAlias = Mapping[str, bytes]
+
+MODELS_PATH = "/v1/models"
+# An error body worth reading in full before it is relayed; a refusal's text is a few hundred bytes.
+ERROR_HEAD_BYTES = 16 * 1024
+
+REFUSED = "refused"
+DRAINING = "draining"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What rarely changes. ``models`` empty = not known, so it may serve any."""
+
+    version: str | None = None
+    models: tuple[str, ...] = ()
+    model_root: str | None = None
+    context_tokens: int | None = None
+    kv_capacity_tokens: int | None = None
+    kv_block_tokens: int | None = None
+    max_pixels: int | None = None
+    max_images: int | None = None
+    vision: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLoad:
+    """What changes all the time, summed over the engine's data-parallel ranks; the use is the fullest rank's."""
+
+    running: int | None = None
+    waiting: int | None = None
+    kv_use_ratio: float | None = None
+
+
+class Engine(Protocol):
+    """One engine's contract."""
+
+    @property
+    def kind(self) -> EngineKind: ...
+    @property
+    def facts_paths(self) -> tuple[str, ...]:
+        """Asked once per discovery round."""
+        ...
+
+    @property
+    def health_paths(self) -> tuple[str, ...]:
+        """Cheap probes, best first; one that the engine does not have (404, 405) passes to the next."""
+        ...
+
+    @property
+    def load_paths(self) -> tuple[str, ...]:
+        """Load reports, best first."""
+        ...
+
+    def recognises(self, documents: Documents, /) -> bool: ...
+    def facts(self, documents: Documents, /) -> EngineFacts: ...
+    def load(self, path: str, document: bytes, /) -> EngineLoad: ...
+    def refusal(self, status: int, head: bytes, /) -> str | None:
+        """``refused`` or ``draining`` when this answer proves that the request was not taken, else ``None``.
+
+        ``head`` holds the whole body, or its first ERROR_HEAD_BYTES.
+        """
+        ...

@@ -1,0 +1,82 @@
+"""SGLang, read from the sources of 0.5.23; not run here.
+
+``/health`` generates a token and takes a second at least, so it is no probe for every few seconds; ``/ready`` is a
+flag (503 while starting or paused). ``/v1/loads`` is the cheap load report, the metrics need ``--enable-metrics``.
+"""
+
+from __future__ import annotations
+
+from gateway.types import EngineKind
+from gateway.upstream.engines.contract import MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
+from gateway.upstream.engines.reading import (
+    JsonValue,
+    fullest,
+    inner_object,
+    json_object,
+    model_cards,
+    total,
+    whole,
+    words,
+)
+
+_SERVER_PATH = "/server_info"
+_MODEL_PATH = "/model_info"
+_LOADS_PATH = "/v1/loads?include=core"
+_METRICS_PATH = "/metrics"
+# --max-queued-requests: refused at the door of the waiting queue.
+_QUEUE_FULL = b"The request queue is full"
+
+
+class Sglang:
+    kind = EngineKind.SGLANG
+    facts_paths = (MODELS_PATH, _SERVER_PATH, _MODEL_PATH)
+    health_paths = ("/ready", "/ping", MODELS_PATH)
+    load_paths = (_LOADS_PATH, _METRICS_PATH)
+
+    def recognises(self, documents: Documents) -> bool:
+        if any(card.get("owned_by") == "sglang" for card in model_cards(documents.get(MODELS_PATH))):
+            return True
+        return whole(json_object(documents.get(_SERVER_PATH)).get("max_total_num_tokens")) is not None
+
+    def facts(self, documents: Documents) -> EngineFacts:
+        cards = model_cards(documents.get(MODELS_PATH))
+        server = json_object(documents.get(_SERVER_PATH))
+        model = json_object(documents.get(_MODEL_PATH))
+        images = inner_object(server.get("mm_process_config")).get("image")
+        lengths = [length for card in cards if (length := whole(card.get("max_model_len"))) is not None]
+        vision = model.get("has_image_understanding")
+        return EngineFacts(
+            version=words(server.get("version")),
+            models=tuple(name for card in cards if (name := words(card.get("id"))) is not None),
+            model_root=words(model.get("model_path")) or (words(cards[0].get("root")) if cards else None),
+            context_tokens=whole(server.get("context_length")) or max(lengths, default=None),
+            kv_capacity_tokens=whole(server.get("max_total_num_tokens")),
+            kv_block_tokens=whole(server.get("page_size")),
+            max_pixels=whole(inner_object(images).get("max_pixels")),
+            max_images=whole(inner_object(server.get("limit_mm_data_per_request")).get("image")),
+            vision=vision if isinstance(vision, bool) else None,
+        )
+
+    def load(self, path: str, document: bytes) -> EngineLoad:
+        if path == _LOADS_PATH:
+            return _from_loads(json_object(document).get("loads"))
+        return EngineLoad(
+            running=total(document, "sglang:num_running_reqs"),
+            waiting=total(document, "sglang:num_queue_reqs"),
+            kv_use_ratio=fullest(document, "sglang:token_usage"),
+        )
+
+    def refusal(self, status: int, head: bytes) -> str | None:
+        return REFUSED if status == 503 and _QUEUE_FULL in head else None
+
+
+def _from_loads(loads: JsonValue) -> EngineLoad:
+    ranks = [rank for rank in loads if isinstance(rank, dict)] if isinstance(loads, list) else []
+    if not ranks:
+        return EngineLoad()
+    uses = [float(use) for rank in ranks if isinstance(use := rank.get("token_usage"), int | float)]
+    return EngineLoad(
+        running=sum(whole(rank.get("num_running_reqs")) or 0 for rank in ranks),
+        waiting=sum(whole(rank.get("num_waiting_reqs")) or 0 for rank in ranks),
+        kv_use_ratio=min(1.0, max(0.0, *uses)) if uses else None,
+    )

@@ -1,0 +1,103 @@
+"""Keep the record of one backend true: is it up, what is it, how busy is it. One task per backend.
+
+A backend that is up is probed every ``health_interval_s`` by the engine's own cheap probe, and asked for its load; one
+that is down every ``revival_interval_s``, so that it is used again well within two seconds of its return. A refused
+connection is proof; a slow or odd answer is believed the second time. Coming back means a restart: facts are asked
+anew and what was believed of its caches is forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+
+from gateway.ports import Clock
+from gateway.types import BackendName
+from gateway.upstream.discover import Unanswered, discover, fetch
+from gateway.upstream.engines.contract import Engine
+from gateway.upstream.registry import Backend
+from gateway.upstream.scrape import scrape
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+_MISSES_LIMIT = 2
+_NO_SUCH_ROUTE = (404, 405)
+
+
+async def alive(client: httpx.AsyncClient, settings: BackendSettings, engine: Engine) -> bool:
+    """Whether the engine calls itself healthy, by the first of its probes that it has.
+
+    A server that has none of them but answers is alive. Raises Unanswered.
+    """
+    for path in engine.health_paths:
+        status, _ = await fetch(client, settings, path)
+        if status not in _NO_SUCH_ROUTE:
+            return status < httpx.codes.INTERNAL_SERVER_ERROR
+    return True
+
+
+class Watcher:
+    """Watches one backend until it is cancelled. ``nudge`` makes it look at once (something went wrong)."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        client: httpx.AsyncClient,
+        settings: UpstreamSettings,
+        clock: Clock,
+        restarted: Callable[[BackendName], None],
+    ) -> None:
+        self._backend = backend
+        self._client = client
+        self._settings = settings
+        self._clock = clock
+        self._restarted = restarted
+        self._nudged = asyncio.Event()
+        self._discover_after_s = 0.0
+
+    def nudge(self) -> None:
+        self._nudged.set()
+
+    async def run(self, after: asyncio.Task[None]) -> None:
+        """Watch until cancelled, beginning when the first look (``after``) is over."""
+        await after
+        while True:
+            await self._rest()
+            await self.look()
+
+    async def _rest(self) -> None:
+        """Until the next look is due, or a little after a nudge: what went wrong may still be going wrong."""
+        interval_s = self._settings.health_interval_s if self._backend.up else self._settings.revival_interval_s
+        try:
+            await asyncio.wait_for(self._nudged.wait(), interval_s)
+        except TimeoutError:
+            return
+        self._nudged.clear()
+        await asyncio.sleep(self._settings.revival_interval_s)
+
+    async def look(self) -> None:
+        """One round: probe, then discovery when it is due or the backend came back, then load."""
+        backend = self._backend
+        try:
+            if backend.discovered and not await alive(self._client, backend.settings, backend.engine):
+                backend.missed(_MISSES_LIMIT)
+                return
+            if not backend.discovered or not backend.up or self._clock.now_s() >= self._discover_after_s:
+                await self._discover()
+            if backend.mark_up():
+                self._restarted(backend.name)
+            load = await scrape(self._client, backend.settings, backend.engine)
+        except Unanswered as failure:
+            if failure.refused:
+                backend.mark_down()
+            else:
+                backend.missed(_MISSES_LIMIT)
+            return
+        if load is not None:
+            backend.learn_load(load, self._clock.now_s())
+
+    async def _discover(self) -> None:
+        engine, facts = await discover(self._client, self._backend.settings)
+        self._backend.learn_facts(engine, facts)
+        self._discover_after_s = self._clock.now_s() + self._settings.discovery_interval_s

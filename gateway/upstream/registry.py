@@ -1,0 +1,164 @@
+"""Every backend's one record, and the immutable snapshots that routing sees of it.
+
+A record gathers what was configured, what discovery found, how health and breaker stand and what our own requests
+ask of it. Views are rebuilt only for backends that changed, and once a second for what changes by itself (the
+breaker's and the draining mark's time limits, the age of the last load report).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gateway.types import BackendName, BackendView, EngineKind
+from gateway.upstream.accounts import Load
+from gateway.upstream.breaker import Breaker
+from gateway.upstream.engines.contract import Engine, EngineFacts, EngineLoad
+from gateway.upstream.engines.registry import engine_of
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+_VIEW_AGE_LIMIT_S = 1.0
+
+
+@dataclass(slots=True)
+class Health:
+    """``up`` starts hopeful: an engine nobody could ask yet may well answer."""
+
+    up: bool = True
+    misses: int = 0
+    draining_until_s: float | None = None
+
+
+class Backend:
+    """One backend's record. Every method that changes what a view shows says so itself."""
+
+    def __init__(self, settings: BackendSettings, limits: UpstreamSettings, changed: Callable[[], None]) -> None:
+        self.settings = settings
+        self.name = settings.backend_name
+        self.root = settings.root
+        self.engine: Engine = engine_of(
+            EngineKind.GENERIC if settings.engine == "auto" else EngineKind(settings.engine)
+        )
+        self.discovered = False
+        self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_s, limits.breaker_open_limit_s)
+        self.accounts = Load(self._touch)
+        self._facts = EngineFacts()
+        self._load = EngineLoad()
+        self._loaded_s: float | None = None
+        self._health = Health()
+        self._draining_s = limits.draining_s
+        self._changed = changed
+        self._view: BackendView | None = None
+
+    def _touch(self) -> None:
+        self._view = None
+        self._changed()
+
+    @property
+    def up(self) -> bool:
+        return self._health.up
+
+    def learn_facts(self, engine: Engine, facts: EngineFacts) -> None:
+        self.engine = engine
+        self.discovered = True
+        self._facts = facts
+        self._touch()
+
+    def learn_load(self, load: EngineLoad, now_s: float) -> None:
+        self._load = load
+        self._loaded_s = now_s
+        self._touch()
+
+    def mark_up(self) -> bool:
+        """It answered. Tells whether it was down, which means that it may have restarted."""
+        was_up = self._health.up
+        if not was_up or self._health.misses:
+            self._health.up = True
+            self._health.misses = 0
+            self._touch()
+        return not was_up
+
+    def mark_down(self) -> None:
+        """It certainly does not listen; whatever it drained from is over."""
+        if self._health.up or self._health.draining_until_s is not None:
+            self._health.up = False
+            self._health.draining_until_s = None
+            self._touch()
+
+    def missed(self, limit: int) -> None:
+        """A probe failed in a way that may be chance; ``limit`` of them in a row are none."""
+        self._health.misses += 1
+        if self._health.misses >= limit:
+            self.mark_down()
+
+    def mark_draining(self, now_s: float) -> None:
+        """It said so itself. The mark wears off, in case the text was not meant that way."""
+        self._health.draining_until_s = now_s + self._draining_s
+        self._touch()
+
+    def refresh(self) -> None:
+        """Forget the view: time or the breaker may have changed it."""
+        self._touch()
+
+    def view(self, now_s: float) -> BackendView:
+        if self._view is None:
+            self._view = self._snapshot(now_s)
+        return self._view
+
+    def _snapshot(self, now_s: float) -> BackendView:
+        settings, facts, load, health, own = self.settings, self._facts, self._load, self._health, self.accounts
+        return BackendView(
+            name=self.name,
+            url=self.root,
+            engine=self.engine.kind,
+            engine_version=facts.version,
+            models=facts.models,
+            model_root=facts.model_root,
+            healthy=health.up and self.breaker.allows(now_s),
+            draining=health.draining_until_s is not None and now_s < health.draining_until_s,
+            vision=_first(settings.vision, facts.vision) is not False,
+            context_tokens=_first(settings.context_tokens, facts.context_tokens),
+            kv_capacity_tokens=_first(settings.kv_tokens, facts.kv_capacity_tokens),
+            kv_block_tokens=facts.kv_block_tokens,
+            max_pixels=_first(settings.max_pixels, facts.max_pixels),
+            max_images=facts.max_images,
+            inflight_requests=own.requests,
+            inflight_kv_tokens=own.kv_tokens,
+            queued_prefill_tokens=own.prefill_tokens,
+            queued_encode_patches=own.encode_patches,
+            engine_running=load.running,
+            engine_waiting=load.waiting,
+            kv_use_ratio=load.kv_use_ratio,
+            scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
+        )
+
+
+def _first(configured: int | None, learnt: int | None) -> int | None:
+    return learnt if configured is None else configured
+
+
+class Registry:
+    """All backends in the order of the configuration."""
+
+    def __init__(self, settings: UpstreamSettings) -> None:
+        self._views: tuple[BackendView, ...] | None = None
+        self._built_s = 0.0
+        self._backends = {entry.backend_name: Backend(entry, settings, self._invalidate) for entry in settings.backends}
+
+    def _invalidate(self) -> None:
+        self._views = None
+
+    def __iter__(self) -> Iterator[Backend]:
+        return iter(self._backends.values())
+
+    def __getitem__(self, name: BackendName) -> Backend:
+        return self._backends[name]
+
+    def views(self, now_s: float) -> tuple[BackendView, ...]:
+        if now_s - self._built_s >= _VIEW_AGE_LIMIT_S:
+            for backend in self:
+                backend.refresh()
+            self._built_s = now_s
+        if self._views is None:
+            self._views = tuple(backend.view(now_s) for backend in self)
+        return self._views

@@ -1,0 +1,139 @@
+"""``ports.Upstream`` put together: registry, transport, watchers, retry budget, and the beliefs about caches.
+
+What happens to requests teaches faster than probes do, so every outcome is noted here: a refused connection marks a
+backend down at once, an answer marks it up, a draining text takes it out of routing for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import httpx
+
+from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
+from gateway.ports import Account, Client, Clock, UpstreamRequest
+from gateway.routing.affinity import ImageIndex
+from gateway.types import BackendName, BackendView, RequestCost
+from gateway.upstream.engines.contract import DRAINING
+from gateway.upstream.health import Watcher
+from gateway.upstream.registry import Backend, Registry
+from gateway.upstream.retry import RetryBudget
+from gateway.upstream.settings import UpstreamSettings
+from gateway.upstream.transport import EngineResponse, Transport
+
+
+class UpstreamService:
+    """Owns one connection pool and one watching task per backend; lives in one event loop from start to stop."""
+
+    def __init__(self, settings: UpstreamSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._registry = Registry(settings)
+        self._transport = Transport(settings)
+        self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
+        self._images = ImageIndex(settings.image_index_entries)
+        self._watchers: dict[BackendName, Watcher] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        self._probes: httpx.AsyncClient | None = None
+
+    async def start(self) -> None:
+        """Open the pool, ask every backend what it is (at most ``discovery_timeout_s``), then keep watching."""
+        await self._transport.open()
+        self._probes = httpx.AsyncClient(
+            timeout=self._settings.probe_timeout_s,
+            trust_env=False,
+            follow_redirects=False,
+            # A probe that fails on a connection the engine has closed would be a false alarm.
+            limits=httpx.Limits(max_keepalive_connections=0),
+        )
+        for backend in self._registry:
+            self._watchers[backend.name] = Watcher(
+                backend, self._probes, self._settings, self._clock, self._images.forget
+            )
+        first = [asyncio.create_task(watcher.look()) for watcher in self._watchers.values()]
+        if first:
+            await asyncio.wait(first, timeout=self._settings.discovery_timeout_s)
+        self._tasks = [
+            asyncio.create_task(watcher.run(after=look), name=f"watch {name}")
+            for (name, watcher), look in zip(self._watchers.items(), first, strict=True)
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._probes is not None:
+            await self._probes.aclose()
+        await self._transport.close()
+
+    def views(self) -> Sequence[BackendView]:
+        """Everything known of all backends now, health and load included; cheap, no I/O."""
+        return self._registry.views(self._clock.now_s())
+
+    def open_account(self, backend: BackendName, cost: RequestCost) -> Account:
+        return self._registry[backend].accounts.open(cost)
+
+    async def forward(self, backend: BackendName, request: UpstreamRequest) -> EngineResponse:
+        """Send once. Raises NotTaken (may go elsewhere), BackendLost, BackendTimeout. Never resends by itself."""
+        target = self._registry[backend]
+        self._budget.deposit()
+        try:
+            response = await self._transport.forward(target, request)
+        except (NotTaken, BackendLost, BackendTimeout) as failure:
+            self._note_failure(target, failure)
+            raise
+        self._note_answer(target)
+        return response
+
+    async def stream(
+        self, backend: BackendName, request: UpstreamRequest, client: Client, limit_bytes: int
+    ) -> EngineResponse:
+        """Send a body while it is read from the client (pass-through); ``request.body`` is empty.
+
+        Raises besides: BackendUnreachable (the client's body was begun, so it cannot go elsewhere), BodyTooLarge.
+        """
+        target = self._registry[backend]
+        self._budget.deposit()
+        try:
+            response = await self._transport.stream(target, request, client, limit_bytes)
+        except (NotTaken, BackendUnreachable, BackendLost, BackendTimeout) as failure:
+            self._note_failure(target, failure)
+            raise
+        self._note_answer(target)
+        return response
+
+    def may_retry(self) -> bool:
+        """Take one resend out of the retry budget; ``False`` when it is spent."""
+        return self._budget.take(self._clock.now_s())
+
+    def learn_images(self, backend: BackendName, images: Sequence[bytes]) -> None:
+        """The backend has now seen these placement digests."""
+        self._images.learn(backend, images)
+
+    def held_images(self, backend: BackendName, images: Sequence[bytes]) -> int:
+        return self._images.held(backend, images)
+
+    def _note_answer(self, backend: Backend) -> None:
+        if backend.breaker.succeeded():
+            backend.refresh()
+        if backend.mark_up():
+            self._images.forget(backend.name)
+            self._nudge(backend)
+
+    def _note_failure(self, backend: Backend, failure: Exception) -> None:
+        now_s = self._clock.now_s()
+        if isinstance(failure, NotTaken) and failure.response is not None:
+            if failure.reason == DRAINING:
+                backend.mark_draining(now_s)
+            return
+        if isinstance(failure, NotTaken) and failure.reason == "connect":
+            backend.mark_down()
+        backend.breaker.failed(now_s)
+        backend.refresh()
+        self._nudge(backend)
+
+    def _nudge(self, backend: Backend) -> None:
+        watcher = self._watchers.get(backend.name)
+        if watcher is not None:
+            watcher.nudge()

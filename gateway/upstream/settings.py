@@ -1,0 +1,81 @@
+"""What the upstream side is told at start: its backends, time limits and bounds. Frozen; the configuration fills it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import urlsplit
+
+from gateway.types import BackendName, EngineKind
+
+
+@dataclass(frozen=True, slots=True)
+class BackendSettings:
+    """One engine. ``url`` is its root (a trailing ``/v1`` is taken off); ``name`` defaults to ``host:port``.
+
+    ``None`` anywhere below = learn it from the engine. Raises ValueError for a URL that is no http(s) root.
+    """
+
+    url: str
+    name: str = ""
+    engine: EngineKind | Literal["auto"] = "auto"
+    api_key: str | None = field(default=None, repr=False)
+    max_pixels: int | None = None
+    context_tokens: int | None = None
+    kv_tokens: int | None = None
+    vision: bool | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise ValueError(f"a backend's url must look like http://host:port, not {self.url!r}")
+        if parts.username or parts.password:
+            raise ValueError("credentials do not belong into a backend's url; use api_key")
+
+    @property
+    def root(self) -> str:
+        """The URL to which request paths are appended: no trailing slash, no ``/v1``."""
+        return self.url.rstrip("/").removesuffix("/v1")
+
+    @property
+    def backend_name(self) -> BackendName:
+        return BackendName(self.name or urlsplit(self.url).netloc)
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings:
+    """Time limits in seconds.
+
+    ``response_timeout_s`` counts from the last body byte to the response's head, and bounds every stall while the body
+    is sent; ``idle_timeout_s`` is the longest silence between two pieces of a response. ``keepalive_s`` must stay below
+    the engines' own idle limit: vLLM and SGLang run uvicorn, which closes after 5 s.
+
+    ``resend_ratio`` and ``resend_floor_per_s`` size the retry budget. ``forward_authorization``: pass the client's
+    Authorization on (only where it is no key of ours). ``image_index_entries`` bounds the memory of who holds what,
+    per backend. ``discovery_timeout_s`` bounds what start-up waits for the engines.
+    """
+
+    backends: tuple[BackendSettings, ...]
+    connect_timeout_s: float = 2.0
+    response_timeout_s: float = 600.0
+    idle_timeout_s: float = 120.0
+    keepalive_s: float = 3.0
+    forward_authorization: bool = False
+    resend_ratio: float = 0.2
+    resend_floor_per_s: float = 1.0
+    image_index_entries: int = 8192
+    discovery_timeout_s: float = 1.5
+    discovery_interval_s: float = 60.0
+    health_interval_s: float = 5.0
+    revival_interval_s: float = 0.5
+    probe_timeout_s: float = 2.0
+    draining_s: float = 30.0
+    breaker_failures: int = 5
+    breaker_open_s: float = 2.0
+    breaker_open_limit_s: float = 30.0
+
+    def __post_init__(self) -> None:
+        names = [backend.backend_name for backend in self.backends]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two backends are called {twice[0]!r}; give each a name of its own")
