@@ -1,4 +1,4 @@
-"""PNG, still WebP and BMP by imagecodecs (libpng, libwebp, its own BMP reader)."""
+"""PNG, still WebP, GIF and BMP by imagecodecs (libpng, libwebp, giflib, its own BMP reader)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import imagecodecs
+import numpy as np
 
 from gateway.errors import Undecodable
 from gateway.media.codecs.decoders.raster import Raster, raster_from
+from gateway.media.codecs.probe.gif import first_frame
 from gateway.types import Probe
 
 
@@ -25,7 +27,24 @@ def decode_still_webp(data: bytes, probe: Probe) -> Raster:
 
 def decode_bmp(data: bytes, probe: Probe) -> Raster:
     """Uncompressed BMP of any depth. Raises Undecodable."""
-    return raster_from(_call("BMP", imagecodecs.bmp_decode, data, asrgb=True), probe.raster)
+    return raster_from(_call("BMP", imagecodecs.bmp_decode, data), probe.raster)
+
+
+def decode_gif(data: bytes, probe: Probe) -> Raster:
+    """The first frame, composed on the canvas; where the canvas shows beside it, it is transparent.
+
+    The file is cut behind that frame, so that a long animation costs one frame's memory. giflib is strict about data
+    that ends early, which libnsgif fills with black. Raises Undecodable.
+    """
+    frame = first_frame(data)
+    raster = raster_from(_call("GIF", imagecodecs.gif_decode, data[: frame.stop] + b";"), probe.raster)
+    if raster.alpha or frame.covers(probe.raster):
+        return raster
+    canvas = np.zeros((probe.raster.height, probe.raster.width, 4), np.uint8)
+    bottom, right = frame.top + frame.size.height, frame.left + frame.size.width
+    canvas[:, :, :3] = raster.samples
+    canvas[frame.top : bottom, frame.left : right, 3] = 255
+    return Raster(canvas, alpha=True)
 
 
 def _call(name: str, decode: Callable[..., Any], data: bytes, **options: object) -> Any:

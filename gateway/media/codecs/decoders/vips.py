@@ -1,4 +1,4 @@
-"""GIF, TIFF and animated WebP by libvips, and the one place where libvips is loaded and tamed.
+"""TIFF, animated WebP and interlaced PNG by libvips, and the one place where libvips is loaded and tamed.
 
 Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than the first
 page, and any truncation is an error. The loader is named, so a file cannot choose another one than its probe did.
@@ -30,7 +30,7 @@ def load_vips() -> Any:
 
 _vips = load_vips()
 _LOADERS = {
-    ImageFormat.GIF: "gifload_buffer",
+    ImageFormat.PNG: "pngload_buffer",
     ImageFormat.TIFF: "tiffload_buffer",
     ImageFormat.WEBP: "webpload_buffer",
 }
@@ -40,9 +40,7 @@ _DIRECT = ("srgb", "rgb", "rgb16", "b-w", "grey16", "multiband")
 def decode_first_page(data: bytes, probe: Probe) -> Raster:
     """The first page or frame, composed on its canvas. Raises Undecodable, UnsupportedFormat."""
     try:
-        image = getattr(_vips.Image, _LOADERS[probe.format])(
-            data, page=0, n=1, fail_on="truncated", access="sequential"
-        )
+        image = _load(data, probe.format)
         if image.format not in ("uchar", "ushort"):
             raise UnsupportedFormat("Images with other than unsigned samples of up to 16 bits are not accepted.")
         cmyk = image.interpretation == "cmyk"
@@ -53,7 +51,18 @@ def decode_first_page(data: bytes, probe: Probe) -> Raster:
         name = probe.format.value.upper()
         raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error
     raster = raster_from(samples, probe.raster)
-    return Raster(_cmyk_to_rgb(raster.samples)) if cmyk else raster
+    if cmyk:
+        return Raster(_cmyk_to_rgb(raster.samples))
+    if probe.format is ImageFormat.TIFF and not probe.has_alpha:
+        # A further sample of unstated meaning is not transparency.
+        return Raster(raster.samples, grey=raster.grey)
+    return raster
+
+
+def _load(data: bytes, kind: ImageFormat) -> Any:
+    loader = getattr(_vips.Image, _LOADERS[kind])
+    pages = {} if kind is ImageFormat.PNG else {"page": 0, "n": 1}
+    return loader(data, fail_on="truncated", access="sequential", **pages)
 
 
 def _cmyk_to_rgb(inks: Samples) -> Samples:

@@ -1,7 +1,8 @@
 """GIF (89a specification): canvas, frames, transparency of the first frame, trailer.
 
-The size is the canvas, since the first frame is composed on it. ``complete`` means that the blocks lead to the trailer,
-or that the file ends between two blocks after a whole first frame (encoders that forget the trailer are common).
+The size is the canvas, since the first frame is composed on it; a first frame that reaches beyond the canvas enlarges
+it, as Pillow and libnsgif do. ``complete`` means that the blocks lead to the trailer, or that the file ends between two
+blocks after a whole first frame (encoders that forget the trailer are common).
 """
 
 from __future__ import annotations
@@ -17,14 +18,32 @@ from gateway.types import ColourModel, ImageFormat, Probe, Size
 _MAX_STEPS = 300_000
 
 
+@dataclass(frozen=True, slots=True)
+class FirstFrame:
+    """Where the first frame lies on the canvas, whether it has a transparent colour, and where its data ends."""
+
+    left: int
+    top: int
+    size: Size
+    transparent: bool
+    stop: int
+
+    def canvas(self, declared: Size) -> Size:
+        """The declared canvas, enlarged to hold the frame."""
+        return Size(max(declared.width, self.left + self.size.width), max(declared.height, self.top + self.size.height))
+
+    def covers(self, canvas: Size) -> bool:
+        """Whether nothing of the canvas shows beside the frame."""
+        return not self.left and not self.top and self.size == canvas
+
+
 @dataclass(slots=True)
 class _Walk:
     position: int
     steps: int = 0
     frames: int = 0
     transparent_index: bool = False
-    first_covers: bool = True
-    first_transparent: bool = False
+    first: FirstFrame | None = None
 
 
 def probe_gif(window: Window) -> Probe:
@@ -36,25 +55,40 @@ def probe_gif(window: Window) -> Probe:
     if not width or not height:
         raise Undecodable("The GIF's canvas is empty.")
     walk = _Walk(13 + _table_bytes(packed))
-    complete = _walk_blocks(window, walk, Size(width, height))
-    if complete and not walk.frames:
+    complete = _walk_blocks(window, walk, last_frame=None)
+    canvas, first = Size(width, height), walk.first
+    if first is None and complete:
         raise Undecodable("The GIF holds no picture.")
+    if first is not None:
+        canvas = first.canvas(canvas)
     return Probe(
         format=ImageFormat.GIF,
-        raster=Size(width, height),
+        raster=canvas,
         frames=max(1, walk.frames),
         colour=ColourModel.PALETTE,
-        has_alpha=walk.first_transparent or not walk.first_covers,
+        has_alpha=first is not None and (first.transparent or not first.covers(canvas)),
         complete=complete,
     )
+
+
+def first_frame(data: bytes) -> FirstFrame:
+    """Find the first frame of a whole file. Raises Undecodable."""
+    if len(data) < 13:
+        raise Undecodable("The GIF ends within its header.")
+    walk = _Walk(13 + _table_bytes(data[10]))
+    _walk_blocks(Window(data, data, len(data)), walk, last_frame=1)
+    if walk.first is None:
+        raise Undecodable("The GIF holds no picture.")
+    return walk.first
 
 
 def _table_bytes(packed: int) -> int:
     return 3 << (packed & 7) + 1 if packed & 0x80 else 0
 
 
-def _walk_blocks(window: Window, walk: _Walk, canvas: Size) -> bool:
-    while True:
+def _walk_blocks(window: Window, walk: _Walk, last_frame: int | None) -> bool:
+    """Visit the blocks, up to ``last_frame`` if given; whether they end well."""
+    while walk.frames != last_frame:
         if walk.position == window.byte_count:
             return walk.frames > 0
         try:
@@ -64,12 +98,13 @@ def _walk_blocks(window: Window, walk: _Walk, canvas: Size) -> bool:
             if introducer == 0x21:
                 _extension(window, walk)
             elif introducer == 0x2C:
-                _image(window, walk, canvas)
+                _image(window, walk)
             else:
                 # Bytes that are no block, after at least one frame: decoders stop here too.
                 return walk.frames > 0
         except EndOfData:
             return False
+    return True
 
 
 def _extension(window: Window, walk: _Walk) -> None:
@@ -81,13 +116,14 @@ def _extension(window: Window, walk: _Walk) -> None:
     _skip_sub_blocks(window, walk)
 
 
-def _image(window: Window, walk: _Walk, canvas: Size) -> None:
+def _image(window: Window, walk: _Walk) -> None:
     left, top, width, height, packed = struct.unpack("<HHHHB", window.read(walk.position + 1, 9))
+    if not width or not height:
+        raise Undecodable("A frame of the GIF is empty.")
     walk.position += 10 + _table_bytes(packed) + 1
     _skip_sub_blocks(window, walk)
-    if not walk.frames:
-        walk.first_covers = not left and not top and width >= canvas.width and height >= canvas.height
-        walk.first_transparent = walk.transparent_index
+    if walk.first is None:
+        walk.first = FirstFrame(left, top, Size(width, height), walk.transparent_index, walk.position)
     walk.frames += 1
     walk.transparent_index = False
 

@@ -25,6 +25,9 @@ _COLOUR_TYPES = {
     4: (ColourModel.GREY, True, (8, 16)),
     6: (ColourModel.RGB, True, (8, 16)),
 }
+_BANDS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
+# Deflate spends at least two bits on 258 bytes (RFC 1951 §3.2.5): 1032 to 1. Less data cannot fill the picture.
+_MAX_DEFLATE_RATIO = 1_032
 _XMP_KEYWORD = b"XML:com.adobe.xmp\0"
 
 
@@ -41,8 +44,8 @@ def probe_png(window: Window) -> Probe:
         raise Undecodable("The PNG's header is not valid.")
     chunks = _Chunks(window)
     complete = chunks.walk()
-    if complete and not chunks.has_pixels:
-        raise Undecodable("The PNG has no pixel data.")
+    if complete and chunks.pixel_bytes * _MAX_DEFLATE_RATIO < (width * _BANDS[colour_type] * bits + 7) // 8 * height:
+        raise Undecodable("The PNG has far less pixel data than its header needs.")
     return Probe(
         format=ImageFormat.PNG,
         raster=Size(width, height),
@@ -58,7 +61,7 @@ def probe_png(window: Window) -> Probe:
 class _Chunks:
     """The few facts that stand in chunks other than IHDR."""
 
-    __slots__ = ("_window", "exif", "frames", "has_pixels", "transparency", "xmp")
+    __slots__ = ("_window", "exif", "frames", "pixel_bytes", "transparency", "xmp")
 
     def __init__(self, window: Window) -> None:
         self._window = window
@@ -66,7 +69,7 @@ class _Chunks:
         self.xmp: bytes | None = None
         self.frames = 1
         self.transparency = False
-        self.has_pixels = False
+        self.pixel_bytes = 0
 
     def walk(self) -> bool:
         """Visit every chunk; whether IEND was reached inside the file."""
@@ -85,10 +88,10 @@ class _Chunks:
 
     def _keep(self, name: bytes, start: int, length: int) -> None:
         if name == b"IDAT":
-            self.has_pixels = True
+            self.pixel_bytes += length
         elif name == b"tRNS":
             self.transparency = True
-        elif name == b"acTL" and not self.has_pixels and length >= 4:
+        elif name == b"acTL" and not self.pixel_bytes and length >= 4:
             (self.frames,) = struct.unpack(">I", self._window.read(start, 4))
         elif name == b"eXIf" and self.exif is None:
             self.exif = self._window.read(start, length)
@@ -97,3 +100,8 @@ class _Chunks:
 
     def _names_xmp(self, start: int, length: int) -> bool:
         return length > len(_XMP_KEYWORD) and self._window.read(start, len(_XMP_KEYWORD)) == _XMP_KEYWORD
+
+
+def is_interlaced(data: bytes) -> bool:
+    """Whether IHDR names Adam7."""
+    return data[28:29] == b"\x01"

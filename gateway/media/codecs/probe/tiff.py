@@ -17,12 +17,20 @@ from gateway.types import ColourModel, ImageFormat, Probe, Size
 _MAX_ENTRIES = 1_024
 _MAX_PAGES = 10_000
 _MAX_VALUES = 1_000_000
-_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES = 256, 257, 258, 262, 274, 277
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 259, 262, 274
 _STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES = 273, 279, 324, 325
 _EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
 _INTEGERS = {1: ("B", 1), 3: ("H", 2), 4: ("I", 4), 16: ("Q", 8)}
-# PhotometricInterpretation: 0, 1 grey; 2 RGB; 3 palette; 5 separated; 6 YCbCr; 8..10 Lab
-_COLOURS = {0: ColourModel.GREY, 1: ColourModel.GREY, 3: ColourModel.PALETTE, 5: ColourModel.CMYK}
+# PhotometricInterpretation. YCbCr is decoded only as the JPEG codec delivers it; Lab and others are not accepted.
+_COLOURS = {
+    0: ColourModel.GREY,
+    1: ColourModel.GREY,
+    2: ColourModel.RGB,
+    3: ColourModel.PALETTE,
+    5: ColourModel.CMYK,
+    6: ColourModel.RGB,
+}
+_YCBCR, _JPEG_COMPRESSION = 6, 7
 _UNSIGNED = 1
 
 
@@ -60,13 +68,16 @@ def probe_tiff(window: Window) -> Probe:
     bits = max(tags.get(_BITS) or (1,))
     if any(kind != _UNSIGNED for kind in tags.get(_SAMPLE_FORMAT, ())) or bits not in (1, 2, 4, 8, 16):
         raise UnsupportedFormat("TIFF files with other than unsigned samples of up to 16 bits are not accepted.")
+    photometric = _one(tags, _PHOTOMETRIC, 1)
+    if photometric not in _COLOURS or (photometric == _YCBCR and _one(tags, _COMPRESSION, 1) != _JPEG_COMPRESSION):
+        raise UnsupportedFormat("TIFF files in this colour space are not accepted.")
     return Probe(
         format=ImageFormat.TIFF,
         raster=Size(width, height),
         orientation=sane(_one(tags, _ORIENTATION, 1)),
         frames=pages,
         bits_per_sample=bits,
-        colour=_COLOURS.get(_one(tags, _PHOTOMETRIC, 1), ColourModel.RGB),
+        colour=_COLOURS[photometric],
         has_alpha=any(kind in (1, 2) for kind in tags.get(_EXTRA_SAMPLES, ())),
         complete=_pixels_inside(window, tags),
     )
@@ -83,7 +94,7 @@ def _one(tags: dict[int, tuple[int, ...]], tag: int, default: int) -> int:
 
 
 _WANTED = frozenset(
-    {_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES, _EXTRA_SAMPLES, _SAMPLE_FORMAT}
+    {_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION, _EXTRA_SAMPLES, _SAMPLE_FORMAT}
     | {_STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES}
 )
 
