@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gateway.errors import GatewayError
 from gateway.types import (
     BackendName,
     BackendView,
@@ -73,6 +74,13 @@ class Client(Protocol):
         ...
 
     async def finish(self) -> None: ...
+    async def refuse(self, error: GatewayError) -> None:
+        """Answer with an error in the dialect's envelope; after the first byte as its stream error, or cut the transfer."""
+        ...
+
+    async def chunk(self) -> bytes:
+        """The next bytes of a body that is streamed through instead of read; ``b""`` at the end."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ computed (the package that owns the stage does that). Sizes are pixels *after* o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType, Protocol, TypeAlias
@@ -54,10 +54,14 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class LongString:
-    """A JSON string too long to be parsed; its bytes stay in the body between (not including) the quotes."""
+    """A JSON string too long to be parsed; its bytes stay in the body between (not including) the quotes.
+
+    ``text_byte_count`` is its length as UTF-8 once escapes are resolved, where that was counted (not for data URLs).
+    """
 
     span: Span
     has_escapes: bool
+    text_byte_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,8 @@ class ImagePart:
     """One image of the request, in the order of the prompt.
 
     ``pointer`` is where the source string stands; ``part`` the content part around it (where fields are added);
-    ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``.
+    ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
+    part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
     """
 
     pointer: Pointer
@@ -92,6 +97,7 @@ class ImagePart:
     message_index: int
     detail: str | None = None
     wrap: bool = False
+    retype: bool = False
     foreign_fields: tuple[str, ...] = ()
 
     @property
@@ -404,6 +410,11 @@ class RequestHead:
     headers: HeaderList
     content_length: int | None
     request_id: RequestId
+    trace_id: str | None = None
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header; ``name`` in lower case."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
 
 
 @dataclass(slots=True)
@@ -438,8 +449,13 @@ class ExchangeRecord:
     image_pixels_in: int = 0
     image_pixels_out: int = 0
     image_tokens_original: int = 0
+    images_known: int = 0
+    image_digests: list[str] = field(default_factory=list)
+    facts_hits: int = 0
     cache_queries: int = 0
     cache_hits: int = 0
+    findings: list[str] = field(default_factory=list)
+    trace_id: str | None = None
     stripped_fields: tuple[str, ...] = ()
     estimate: TokenEstimate | None = None
     usage: Usage | None = None
@@ -454,4 +470,3 @@ class ExchangeRecord:
     detail: str | None = None
     first_byte_s: float | None = None
     ended_s: float | None = None
-    facts: Mapping[str, object] = field(default_factory=dict)

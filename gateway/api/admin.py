@@ -1,0 +1,137 @@
+"""The admin port: its own thread, its own loop, reading snapshots. It answers while the data loop is busy or stuck.
+
+Decided here: the admin paths and what they answer. Not decided here: what is live, ready, or measured (``app`` gives
+callables). Live = the data loop beat within 30 s; ready = not draining, configuration loaded, a worker alive.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.telemetry.metrics import CONTENT_TYPE
+
+LIVE_BEAT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class AdminView:
+    """What the admin port may ask. All callables are cheap, thread-safe reads, except those named ``ask_*``.
+
+    ``ask_reload`` and ``ask_explain`` run on the data loop and are awaited from the admin loop.
+    """
+
+    beat_age_s: Callable[[], float]
+    readiness: Callable[[], dict[str, bool]]
+    render_metrics: Callable[[], bytes]
+    config: Callable[[], dict[str, object]]
+    drain: Callable[[], None]
+    ask_reload: Callable[[], Awaitable[list[str]]]
+    ask_explain: Callable[[bytes, dict[str, str]], Awaitable[dict[str, object]]]
+    token: str | None = None
+
+
+class AdminServer:
+    """Start with ``start`` (returns the port), stop with ``stop``; both may be called from any thread."""
+
+    def __init__(self, view: AdminView, *, host: str, port: int) -> None:
+        self._view = view
+        self._host = host
+        self._port = port
+        self._ready = threading.Event()
+        self._error: BaseException | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._run, name="admin", daemon=True)
+
+    def start(self) -> int:
+        self._thread.start()
+        self._ready.wait()
+        if self._error is not None:
+            raise self._error
+        return self._port
+
+    def stop(self) -> None:
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(timeout=2)
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001  # handed to the thread that called start
+            self._error = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        application = web.Application(client_max_size=64 << 20)
+        application.router.add_get("/livez", self._livez)
+        application.router.add_get("/readyz", self._readyz)
+        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/-/config", self._config)
+        application.router.add_post("/-/reload", self._reload)
+        application.router.add_post("/-/drain", self._drain)
+        application.router.add_post("/-/explain", self._explain)
+        runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=0.5)
+        await runner.setup()
+        site = web.TCPSite(runner, self._host, self._port)
+        await site.start()
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        self._port = int(runner.addresses[0][1])
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _livez(self, request: web.Request) -> web.Response:
+        age_s = self._view.beat_age_s()
+        return _plain(age_s < LIVE_BEAT_S, {"loop": age_s < LIVE_BEAT_S}, verbose="verbose" in request.query)
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        checks = self._view.readiness()
+        # Checks that only inform (a degraded store) carry a leading underscore-free name but do not make it unready.
+        ready = all(ok for name, ok in checks.items() if not name.startswith("info:"))
+        return _plain(ready, checks, verbose="verbose" in request.query)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._view.render_metrics(), headers={"Content-Type": CONTENT_TYPE})
+
+    async def _config(self, request: web.Request) -> web.Response:
+        self._authorise(request)
+        return web.json_response(self._view.config())
+
+    async def _reload(self, request: web.Request) -> web.Response:
+        self._authorise(request)
+        problems = await self._view.ask_reload()
+        return web.json_response({"reloaded": not problems, "problems": problems}, status=200 if not problems else 422)
+
+    async def _drain(self, request: web.Request) -> web.Response:
+        self._authorise(request)
+        self._view.drain()
+        return web.json_response({"draining": True}, status=202)
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        self._authorise(request)
+        body = await request.read()
+        return web.json_response(await self._view.ask_explain(body, {k.lower(): v for k, v in request.headers.items()}))
+
+    def _authorise(self, request: web.Request) -> None:
+        if self._view.token is None:
+            return
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not hmac.compare_digest(given.encode(), self._view.token.encode()):
+            raise web.HTTPUnauthorized(
+                text=json.dumps({"error": {"message": "The admin token is required.", "code": "unauthenticated"}}),
+                content_type="application/json",
+            )
+
+
+def _plain(ok: bool, checks: dict[str, bool], *, verbose: bool) -> web.Response:
+    lines = [f"[{'+' if passed else '-'}]{name}" for name, passed in checks.items()] if verbose else []
+    return web.Response(status=200 if ok else 503, text="\n".join([*lines, "ok" if ok else "not ok"]) + "\n")

@@ -1,0 +1,158 @@
+"""One client's side of an exchange on aiohttp: read the body once, answer once, stream with back-pressure.
+
+Decided here: how a response reaches the wire, when a keep-alive comment may be written, and that a broken response is
+never ended as if it were whole. Not decided here: status, headers and bytes (the journey says), envelopes (dialects).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+from multidict import CIMultiDict
+
+from gateway.api.body import read_body
+from gateway.api.problems import error_headers
+from gateway.dialects import Dialect
+from gateway.dialects.sse import EventBoundary
+from gateway.errors import BodyTooLarge, GatewayError, Malformed
+from gateway.media.shm import Slab
+from gateway.ports import Body
+from gateway.types import HeaderList, RequestHead
+
+COMMENT = b": keep-alive\n"
+STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
+
+
+class HttpClient:
+    """Implements the journey's Client port for one aiohttp request."""
+
+    def __init__(
+        self,
+        request: web.BaseRequest,
+        head: RequestHead,
+        dialect: Dialect,
+        slab: Slab,
+        *,
+        body_silence_s: float,
+        is_closing: Callable[[], bool],
+    ) -> None:
+        self._request = request
+        self._head = head
+        self._dialect = dialect
+        self._slab = slab
+        self._body_silence_s = body_silence_s
+        self._is_closing = is_closing
+        self._response: web.StreamResponse | None = None
+        self._is_event_stream = False
+        self._writing = asyncio.Lock()
+        self._boundary = EventBoundary()
+        self._beat: asyncio.Task[None] | None = None
+        self._wrote_s = 0.0
+
+    @property
+    def head(self) -> RequestHead:
+        return self._head
+
+    @property
+    def started(self) -> bool:
+        return self._response is not None
+
+    @property
+    def response(self) -> web.StreamResponse | None:
+        return self._response
+
+    async def read(self, limit_bytes: int) -> Body:
+        return await read_body(self._request, self._slab, limit_bytes, self._body_silence_s)
+
+    async def chunk(self) -> bytes:
+        """The next bytes of the body, for requests that are streamed through; ``b""`` at the end."""
+        return await self._request.content.readany()
+
+    def keep_alive(self, every_s: float) -> None:
+        self._wrote_s = asyncio.get_running_loop().time()
+        self._beat = asyncio.get_running_loop().create_task(self._pulse(every_s))
+
+    async def _pulse(self, every_s: float) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            silent_s = loop.time() - self._wrote_s
+            if silent_s < every_s:
+                await asyncio.sleep(every_s - silent_s)
+                continue
+            async with self._writing:
+                if self._response is None:
+                    await self._begin(200, STREAM_HEADERS, None)
+                if self._response is not None and self._boundary.here:
+                    await self._response.write(COMMENT)
+            self._wrote_s = loop.time()
+
+    async def start(self, status: int, headers: HeaderList, content_length: int | None) -> None:
+        if self._beat is None:
+            await self._begin(status, headers, content_length)
+            return
+        async with self._writing:
+            if self._response is None:
+                await self._begin(status, headers, content_length)
+
+    async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
+        response = web.StreamResponse(status=status, headers=CIMultiDict(headers))
+        if content_length is not None:
+            response.content_length = content_length
+        if self._is_closing():
+            response.force_close()
+        self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        self._response = response
+        await response.prepare(self._request)
+
+    async def write(self, chunk: bytes) -> None:
+        response = self._response
+        assert response is not None, "start comes before write"
+        if self._is_event_stream:
+            self._boundary.feed(chunk)
+        if self._beat is None:
+            await response.write(chunk)
+            return
+        async with self._writing:
+            self._wrote_s = asyncio.get_running_loop().time()
+            await response.write(chunk)
+
+    async def finish(self) -> None:
+        self.close()
+        if self._response is not None:
+            await self._response.write_eof()
+
+    async def refuse(self, error: GatewayError) -> None:
+        """Answer with an error: as a response of its own, as a stream's last event, or by cutting what is half sent."""
+        self.close()
+        request_id = self._head.request_id
+        if self._response is None:
+            self._response = response = web.Response(
+                status=error.status,
+                headers=CIMultiDict(error_headers(error, request_id)),
+                body=self._dialect.error_body(error, request_id),
+                content_type="application/json",
+            )
+            if self._is_closing() or isinstance(error, BodyTooLarge | Malformed) and not self._request.content.at_eof():
+                # What is left of an unread body is not worth reading, or cannot be trusted.
+                response.force_close()
+            await response.prepare(self._request)
+            await response.write_eof()
+        elif self._is_event_stream and self._boundary.here:
+            self._response.force_close()
+            await self._response.write(self._dialect.stream_error(error, request_id))
+            await self._response.write_eof()
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        """Cut the connection so that a half response cannot be taken for a whole one."""
+        self.close()
+        if self._request.transport is not None:
+            self._request.transport.abort()
+
+    def close(self) -> None:
+        """Stop the keep-alive comments; synchronous and safe to repeat."""
+        if self._beat is not None:
+            self._beat.cancel()

@@ -1,0 +1,117 @@
+"""From an HTTP request to the right journey and back. The only place that looks at the path.
+
+Decided here: the answer to what no journey handles (unknown paths, wrong methods, /v1/models, /health), and which journey
+takes the rest. Not decided here: the order of stages (``journey``), errors' words, what is relayed.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from gateway.api.client import HttpClient
+from gateway.api.routes import Route, RouteKind, find_route
+from gateway.dialects import DIALECTS, Dialect
+from gateway.errors import DialectNotSupported, GatewayError, MethodNotAllowed, RouteNotFound
+from gateway.media.shm import Slab
+from gateway.telemetry.trace import trace_id
+from gateway.types import RequestHead, RequestId
+
+_SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """What the HTTP edge needs of the application; one value per process, its callables read the current snapshot."""
+
+    travel: Callable[[HttpClient, Dialect], Awaitable[None]]
+    ferry: Callable[[HttpClient, str], Awaitable[None]]
+    refuse: Callable[[HttpClient, str, GatewayError], Awaitable[None]]
+    list_models: Callable[[RequestHead], bytes]
+    is_ready: Callable[[], bool]
+    is_draining: Callable[[], bool]
+    policies_apply: Callable[[], bool]
+    slab: Slab
+    body_silence_s: float
+
+
+def request_head(request: web.BaseRequest) -> RequestHead:
+    """The head as the journey sees it. A client's request id is kept if it is printable and at most 128 characters."""
+    headers = request.headers
+    given = headers.get("x-request-id", "")
+    request_id = given if _SAFE_REQUEST_ID.match(given) else uuid.uuid4().hex
+    path, _, query = request.path_qs.partition("?") if request.rel_url.raw_query_string else (request.rel_url.raw_path, "", "")
+    traceparent = headers.get("traceparent")
+    return RequestHead(
+        method=request.method,
+        path=path,
+        query=query,
+        headers=tuple(headers.items()),
+        content_length=request.content_length,
+        request_id=RequestId(request_id),
+        trace_id=None if traceparent is None else trace_id(traceparent),
+    )
+
+
+class DataHandler:
+    """The data port's handler, for aiohttp's low-level server (no router, no middleware: this is the hot path)."""
+
+    def __init__(self, edge: Edge) -> None:
+        self._edge = edge
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        head = request_head(request)
+        route = find_route(head.path)
+        dialect = route.dialect if route is not None and route.dialect is not None else DIALECTS[0]
+        edge = self._edge
+        client = HttpClient(
+            request, head, dialect, edge.slab, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
+        )
+        try:
+            await self._answer(client, route, dialect)
+        finally:
+            client.close()
+        assert client.response is not None, "every branch answers"
+        return client.response
+
+    async def _answer(self, client: HttpClient, route: Route | None, dialect: Dialect) -> None:
+        edge, head = self._edge, client.head
+        if route is None:
+            await edge.refuse(client, "unknown", RouteNotFound(f"The gateway has no path {head.path[:128]!r}."))
+        elif head.method not in route.methods:
+            allowed = ", ".join(route.methods)
+            await edge.refuse(client, route.name, MethodNotAllowed(f"{head.path} takes {allowed}."))
+        elif route.kind is RouteKind.CHAT:
+            await edge.travel(client, dialect)
+        elif route.kind is RouteKind.PASS_THROUGH:
+            await edge.ferry(client, route.name)
+        elif route.kind is RouteKind.UNREAD_CHAT:
+            if edge.policies_apply():
+                await edge.refuse(client, route.name, DialectNotSupported())
+            else:
+                await edge.ferry(client, route.name)
+        elif route.kind is RouteKind.MODELS:
+            await self._models(client)
+        else:
+            ready = edge.is_ready() and not edge.is_draining()
+            await _respond(client, 200 if ready else 503, (), b"")
+
+    async def _models(self, client: HttpClient) -> None:
+        try:
+            body = self._edge.list_models(client.head)
+        except GatewayError as error:
+            await self._edge.refuse(client, "models", error)
+            return
+        headers = (("Content-Type", "application/json"), ("x-request-id", client.head.request_id))
+        await _respond(client, 200, headers, body)
+
+
+async def _respond(client: HttpClient, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+    await client.start(status, headers, len(body))
+    if body and client.head.method != "HEAD":
+        await client.write(body)
+    await client.finish()

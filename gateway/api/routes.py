@@ -1,0 +1,75 @@
+"""Which paths exist, and what happens on each. The list is an allow-list: what is not here never reaches an engine.
+
+Decided here: the kind of every path. Not decided here: what a dialect reads (its file declares its own paths). Engine
+admin paths (/pause, /sleep, /reset_mm_cache, /flush_cache, /collective_rpc, /metrics ...) are deliberately unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.dialects import DIALECTS, Dialect
+
+
+class RouteKind(StrEnum):
+    CHAT = "chat"  # a dialect we understand: the whole journey
+    UNREAD_CHAT = "unread_chat"  # a chat API we do not read yet: 501 where a policy applies, else passed through
+    PASS_THROUGH = "pass_through"  # inference without chat media: streamed to a backend untouched
+    MODELS = "models"
+    HEALTH = "health"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    kind: RouteKind
+    name: str
+    methods: tuple[str, ...]
+    dialect: Dialect | None = None
+
+
+# vLLM 0.32 and SGLang 0.5.23 inference routes that carry no chat messages, or none that we change.
+PASS_THROUGH_PATHS = (
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/rerank",
+    "/v2/rerank",
+    "/rerank",
+    "/v1/score",
+    "/score",
+    "/v1/classify",
+    "/classify",
+    "/pooling",
+    "/v1/audio/transcriptions",
+    "/v1/audio/translations",
+    "/tokenize",
+    "/v1/tokenize",
+    "/detokenize",
+    "/v1/detokenize",
+)
+UNREAD_CHAT_PATHS = ("/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/generate")
+
+_POST = ("POST",)
+_GET = ("GET", "HEAD")
+
+
+def _table() -> dict[str, Route]:
+    table: dict[str, Route] = {}
+    for dialect in DIALECTS:
+        for path in dialect.paths:
+            table[path] = Route(RouteKind.CHAT, dialect.name, _POST, dialect)
+    for path in UNREAD_CHAT_PATHS:
+        table.setdefault(path, Route(RouteKind.UNREAD_CHAT, "unread", _POST))
+    for path in PASS_THROUGH_PATHS:
+        table.setdefault(path, Route(RouteKind.PASS_THROUGH, "pass_through", _POST))
+    table["/v1/models"] = Route(RouteKind.MODELS, "models", _GET)
+    table["/health"] = Route(RouteKind.HEALTH, "health", _GET)
+    return table
+
+
+ROUTES = _table()
+
+
+def find_route(path: str) -> Route | None:
+    """The route of a path exactly as it was sent: no normalisation, so nothing can hide behind ``..`` or ``%2e``."""
+    return ROUTES.get(path)

@@ -1,0 +1,74 @@
+"""The data port's listener and its life: start, settle, drain, stop.
+
+Decided here: how connections are accepted and let go. aiohttp would hide two defects that are handled here on purpose:
+``handler_cancellation`` is off in its runners, so a client that left would keep its budget and its engine slot; and
+``cleanup`` closes listeners first, so the settle phase (still accepting, already unready) comes before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiohttp import web
+
+from gateway.api.handler import DataHandler
+
+# One readable chunk per body read: asyncio hands over up to 256 KiB at once.
+READ_BUFFER_BYTES = 512 * 1024
+
+
+class DataServer:
+    """Listen on the data port. ``port`` is the real one after ``start``."""
+
+    def __init__(
+        self,
+        handler: DataHandler,
+        *,
+        host: str,
+        port: int,
+        keepalive_timeout_s: float,
+        reuse_port: bool = False,
+    ) -> None:
+        self._handler = handler
+        self._host = host
+        self._port = port
+        self._keepalive_timeout_s = keepalive_timeout_s
+        self._reuse_port = reuse_port
+        self._runner: web.ServerRunner | None = None
+        self._site: web.TCPSite | None = None
+
+    async def start(self) -> int:
+        """Begin to accept; returns the port."""
+        server = web.Server(
+            self._handler.handle,
+            handler_cancellation=True,
+            access_log=None,
+            keepalive_timeout=self._keepalive_timeout_s,
+            read_bufsize=READ_BUFFER_BYTES,
+            auto_decompress=False,
+            # 8 KiB is aiohttp's default for one header line; API keys and trace state fit, attacks do not.
+            max_headers=128,
+        )
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
+        await self._runner.setup()
+        self._site = web.TCPSite(self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None)
+        await self._site.start()
+        listener = self._site._server  # noqa: SLF001  # the only way to learn the port when it was 0
+        assert isinstance(listener, asyncio.Server)
+        return int(listener.sockets[0].getsockname()[1])
+
+    async def drain(self, *, settle_s: float, timeout_s: float, inflight: Callable[[], int]) -> bool:
+        """Accept for ``settle_s`` more, stop listening, wait for exchanges to end; ``False`` if some were left."""
+        await asyncio.sleep(settle_s)
+        if self._site is not None:
+            await self._site.stop()
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while inflight() and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+        return not inflight()
+
+    async def stop(self) -> None:
+        """Close what is left, at once."""
+        if self._runner is not None:
+            await self._runner.cleanup()

@@ -1,0 +1,439 @@
+"""The composition root: settings become objects, objects become a running gateway; nothing imports this but the CLI.
+
+Decided here: what is wired to what, the order of starting and stopping, and how a reload swaps one complete snapshot.
+Not decided here: anything a part decides. Start order: log, media workers, upstream discovery, data port, admin port.
+Stop order: unready, settle, listeners, exchanges in flight, upstream, workers, log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import hashlib
+import hmac
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from gateway import __version__
+from gateway.api.admin import AdminServer, AdminView
+from gateway.api.auth import Authenticator
+from gateway.api.client import HttpClient
+from gateway.api.handler import DataHandler, Edge
+from gateway.api.models import merged_models
+from gateway.api.server import DataServer
+from gateway.config.policies import PolicyProblems, load_policies
+from gateway.config.settings import ModelConfig, Settings
+from gateway.config.sources import masked
+from gateway.dialects import DIALECTS, Dialect
+from gateway.errors import GatewayError
+from gateway.exchange import Ports, World, conclude, new_record
+from gateway.explain import explain
+from gateway.ferry import ferry
+from gateway.journey import travel
+from gateway.media.codecs import default_backend
+from gateway.media.job import TaskFacts
+from gateway.media.fetch import Fetcher, FetchSettings
+from gateway.media.service import MediaService
+from gateway.media.shm import HeapBody
+from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
+from gateway.models.book import ModelBook
+from gateway.models.catalog import ModelOverride, shipped_catalog
+from gateway.policy.policyset import PolicySet, build_policy_set
+from gateway.ports import Body
+from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
+from gateway.state.memory import MemoryBudgets
+from gateway.telemetry.log import JsonLog
+from gateway.telemetry.metrics import Metrics, Sample
+from gateway.telemetry.record import ExchangeRecorder
+from gateway.types import EngineKind, RequestHead, RequestId, TenantId
+from gateway.upstream.service import UpstreamService
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+CANARY_PERIOD_S = 0.010
+STALL_S = 0.050
+
+
+class MonotonicClock:
+    def now_s(self) -> float:
+        return time.monotonic()
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """The ports the process really listens on."""
+
+    data: int
+    admin: int
+
+
+def _salt(key: bytes, tenant: TenantId, user: str | None) -> str:
+    """A cache salt that names neither tenant nor user: HMAC-SHA-256 under the deployment's secret, in hex."""
+    text = f"{len(tenant)}:{tenant}:{user or ''}"
+    return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def _answers(text: str) -> tuple[tuple[str, ...], ...]:
+    """``10.0.0.1,10.0.0.2;10.0.0.3``: successive answers by semicolon, the addresses of one by comma."""
+    return tuple(tuple(a.strip() for a in answer.split(",") if a.strip()) for answer in text.split(";"))
+
+
+def _override(config: ModelConfig) -> ModelOverride:
+    return ModelOverride(
+        checkpoint=config.checkpoint,
+        max_pixels=config.max_pixels,
+        min_pixels=config.min_pixels,
+        context_tokens=config.context_tokens,
+    )
+
+
+def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:
+    authenticator = Authenticator(policies)
+    return lambda head: authenticator.tenant(head.headers)
+
+
+class Gateway:
+    """One gateway process. ``start`` returns the real ports; ``run_until_drained`` serves until asked to leave."""
+
+    def __init__(self, settings: Settings, *, reuse_port: bool = False) -> None:
+        """Raises PolicyProblems or ValueError (model overrides) for configuration that cannot be used."""
+        self.settings = settings
+        self._reuse_port = reuse_port
+        secret = settings.identity.secret
+        self._key = hashlib.sha256(secret.encode()).digest() if secret else os.urandom(32)
+        self.world = self._load_world(settings)
+        self._log = JsonLog(settings.log.level, access=settings.log.access)
+        self._metrics = Metrics()
+        self._clock = MonotonicClock()
+        self._beat_s = self._clock.now_s()
+        self._inflight: dict[int, tuple[float, str]] = {}
+        self._draining = asyncio.Event()
+        self._second = asyncio.Event()
+        self._reload_ok = True
+        self._reloaded_at = time.time()
+        self._tasks: list[asyncio.Task[None]] = []
+        configured = settings.media.codec_backend
+        self._codec_backend = default_backend() if configured == "auto" else configured
+        self._media = self._make_media()
+        self._upstream = UpstreamService(self._upstream_settings(), self._clock)
+        self._budgets = MemoryBudgets(self._clock, random.random)
+        self._ports = Ports(
+            clock=self._clock,
+            media=self._media,
+            budgets=self._budgets,
+            upstream=self._upstream,
+            recorder=ExchangeRecorder(self._metrics, self._log, lambda name: TenantId(name) in self.world.policies.tenants),
+            cut_elsewhere=self._cut_elsewhere,
+        )
+
+    # --- making the parts ---------------------------------------------------------------------------------------
+
+    def _load_world(self, settings: Settings) -> World:
+        policies: PolicySet = (
+            load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
+        )
+        overrides = {name: _override(config) for name, config in settings.models.items()}
+        catalog = shipped_catalog()
+        for name, override in overrides.items():
+            catalog.find(name, override=override)
+        return World(
+            policies=policies,
+            book=ModelBook(catalog, overrides),
+            admit=_admission(policies),
+            max_body_bytes=settings.server.max_body_bytes,
+            media_deadline_s=settings.media.job_deadline_s,
+            may_fetch=settings.fetch.enabled,
+            keepalive_comment_s=settings.server.keepalive_comment_s,
+            cache_salt=lambda tenant, user: _salt(self._key, tenant, user),
+        )
+
+    def _make_media(self) -> MediaService:
+        m, f = self.settings.media, self.settings.fetch
+        pool = PoolSettings(
+            workers=m.workers or cgroup_cpus(),
+            codec_backend=self._codec_backend,
+            job_deadline_s=m.job_deadline_s,
+            worker_memory_bytes=m.worker_memory_bytes,
+            max_queue_jobs=m.max_queue_jobs,
+        )
+        media = MediaSettings(
+            content_key=self._key,
+            seed=int.from_bytes(self._key[:8], "little"),
+            pool=pool,
+            slab_bytes=m.slab_bytes,
+            prepared_cache_bytes=m.prepared_cache_bytes,
+            facts_cache_entries=m.facts_cache_entries,
+        )
+        self._fetcher = Fetcher(
+            FetchSettings(
+                total_timeout_s=f.total_timeout_s,
+                max_redirects=f.max_redirects,
+                public_networks=f.public_networks,
+                static_hosts={name: _answers(text) for name, text in f.static_hosts.items()},
+            )
+        )
+        return MediaService(media, self._fetcher, on_task=self._on_task)
+
+    def _upstream_settings(self) -> UpstreamSettings:
+        u = self.settings.upstream
+        backends = tuple(
+            BackendSettings(
+                url=b.url,
+                name=b.name or "",
+                engine="auto" if b.engine == "auto" else EngineKind(b.engine),
+                api_key=b.api_key,
+                max_pixels=b.max_pixels,
+                context_tokens=b.context_tokens,
+                kv_tokens=b.kv_tokens,
+                vision=b.vision,
+            )
+            for b in self.settings.backends
+        )
+        return UpstreamSettings(
+            backends=backends,
+            connect_timeout_s=u.connect_timeout_s,
+            response_timeout_s=u.response_timeout_s,
+            idle_timeout_s=u.idle_timeout_s,
+            health_interval_s=u.probe_interval_s,
+            probe_timeout_s=u.probe_timeout_s,
+            discovery_timeout_s=u.discovery_timeout_s,
+            resend_ratio=u.retry_ratio,
+            forward_authorization=True,  # the journey takes it away once tenants have keys
+        )
+
+    # --- serving ------------------------------------------------------------------------------------------------
+
+    async def _cut_elsewhere(self, body: Body) -> Skeleton:
+        return await asyncio.to_thread(cut, body.buffer, body.start, body.stop, OFF_LOOP)
+
+    async def _counted(self, client: HttpClient, name: str, work: Awaitable[None]) -> None:
+        self._inflight[id(client)] = (self._clock.now_s(), name)
+        try:
+            await work
+        finally:
+            del self._inflight[id(client)]
+
+    async def _travel(self, client: HttpClient, dialect: Dialect) -> None:
+        await self._counted(client, dialect.name, travel(client, dialect, self._ports, self.world))
+
+    async def _ferry(self, client: HttpClient, name: str) -> None:
+        await self._counted(client, name, ferry(client, name, self._ports, self.world))
+
+    async def _refuse(self, client: HttpClient, name: str, error: GatewayError) -> None:
+        async def fail() -> None:
+            raise error
+
+        await conclude(client, self._ports, new_record(client, name, self._clock), fail())
+
+    def _list_models(self, head: RequestHead) -> bytes:
+        self.world.admit(head)
+        return merged_models(self._upstream.views())
+
+    def _edge(self) -> Edge:
+        return Edge(
+            travel=self._travel,
+            ferry=self._ferry,
+            refuse=self._refuse,
+            list_models=self._list_models,
+            is_ready=self._is_ready,
+            is_draining=self._draining.is_set,
+            policies_apply=lambda: bool(self.world.policies.documents),
+            slab=self._media.slab,
+            body_silence_s=self.settings.server.body_timeout_s,
+        )
+
+    def _on_task(self, task: TaskFacts) -> None:
+        self._metrics.observe("pool_wait_seconds", task.wait_s)
+        self._metrics.observe("pool_task_seconds", task.task_s, task.operation)
+
+    # --- life ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> Listening:
+        """Start everything; returns once requests are served. Raises what a part raises when it cannot start."""
+        server = self.settings.server
+        loop = asyncio.get_running_loop()
+        await self._fetcher.start()
+        await self._media.start()
+        await self._upstream.start()
+        self._data = DataServer(
+            DataHandler(self._edge()),
+            host=server.host,
+            port=server.port,
+            keepalive_timeout_s=server.keepalive_timeout_s,
+            reuse_port=self._reuse_port,
+        )
+        data_port = await self._data.start()
+        self._metrics.sample(self._samples)
+        view = AdminView(
+            beat_age_s=lambda: self._clock.now_s() - self._beat_s,
+            readiness=self._readiness,
+            render_metrics=self._metrics.render,
+            config=lambda: masked(self.settings),
+            drain=lambda: loop.call_soon_threadsafe(self.ask_drain),
+            ask_reload=lambda: _on_loop(loop, self._reload()),
+            ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
+            token=os.environ.get("VLMGW_ADMIN_TOKEN"),
+        )
+        self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
+        admin_port = self._admin.start()
+        self._tasks.append(loop.create_task(self._canary()))
+        # What start-up made lives as long as the process: keep the collector from walking it again and again.
+        gc.collect()
+        gc.freeze()
+        self._log.event(
+            "info", "started", version=__version__, data_port=data_port, admin_port=admin_port,
+            codec_backend=self._codec_backend, plan_version=self._media.plan_version,
+            backends=[view.name for view in self._upstream.views()],
+        )  # fmt: skip
+        return Listening(data_port, admin_port)
+
+    async def run_until_drained(self) -> bool:
+        """Serve until ``ask_drain``; then settle, drain and stop. ``False`` when exchanges had to be cut."""
+        await self._draining.wait()
+        server = self.settings.server
+        drain = asyncio.ensure_future(
+            self._data.drain(
+                settle_s=server.settle_s, timeout_s=server.drain_timeout_s, inflight=lambda: len(self._inflight)
+            )
+        )
+        second = asyncio.ensure_future(self._second.wait())
+        await asyncio.wait((drain, second), return_when=asyncio.FIRST_COMPLETED)
+        clean = drain.done() and drain.result()
+        for task in (drain, second):
+            task.cancel()
+        await self.stop()
+        return clean
+
+    def ask_drain(self) -> None:
+        """First call: leave gently. Second call: leave at once. To be called on the loop."""
+        if self._draining.is_set():
+            self._second.set()
+            return
+        self._log.event("info", "draining", inflight=len(self._inflight))
+        self._draining.set()
+
+    async def stop(self) -> None:
+        """Stop everything now; safe after a failed start."""
+        self._draining.set()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for part in (getattr(self, "_data", None), self._upstream, self._media, self._fetcher):
+            if part is not None:
+                await part.stop()
+        admin = getattr(self, "_admin", None)
+        if admin is not None:
+            await asyncio.to_thread(admin.stop)
+        self._log.event("info", "stopped")
+        self._log.close()
+
+    def reload(self, settings: Settings | None = None) -> list[str]:
+        """Swap in a complete new world, or change nothing and say why. Returns the problems."""
+        candidate = settings or self.settings
+        candidate = replace(
+            self.settings, models=candidate.models, policies=candidate.policies, log=candidate.log
+        )
+        try:
+            world = self._load_world(candidate)
+        except PolicyProblems as error:
+            problems = [str(problem) for problem in error.problems]
+        except ValueError as error:
+            problems = [str(error)]
+        else:
+            self.world, self.settings, problems = world, candidate, []
+            self._log.configure(candidate.log.level, access=candidate.log.access)
+            self._reloaded_at = time.time()
+        self._reload_ok = not problems
+        self._log.event("info" if self._reload_ok else "error", "reload", ok=self._reload_ok, problems=problems)
+        return problems
+
+    def reload_failed(self) -> None:
+        """A reload did not even get as far as settings; what runs goes on."""
+        self._reload_ok = False
+        self._log.event("error", "reload", ok=False, problems=["the settings cannot be used"])
+
+    async def _reload(self) -> list[str]:
+        return self.reload()
+
+    async def _explain(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
+        head = RequestHead("POST", headers.get("x-vlmgw-path", "/v1/chat/completions"), "", tuple(headers.items()), len(body), RequestId("explain"))
+        dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
+        return await explain(HeapBody(body), head, dialect, self._ports, self.world)
+
+    def _is_ready(self) -> bool:
+        return not self._draining.is_set() and self._media.alive
+
+    def _readiness(self) -> dict[str, bool]:
+        return {
+            "not_draining": not self._draining.is_set(),
+            "configuration_loaded": True,
+            "image_worker_alive": self._media.alive,
+        }
+
+    async def _canary(self) -> None:
+        """Beat for liveness and measure how late a short sleep comes back."""
+        loop = asyncio.get_running_loop()
+        while True:
+            asked = loop.time()
+            await asyncio.sleep(CANARY_PERIOD_S)
+            lag_s = max(0.0, loop.time() - asked - CANARY_PERIOD_S)
+            self._beat_s = self._clock.now_s()
+            self._metrics.observe("loop_lag_seconds", lag_s)
+            if lag_s > STALL_S:
+                self._metrics.inc("loop_stalls_total")
+
+    def _samples(self) -> Iterator[Sample]:
+        """Called in the admin thread: reads only what is swapped whole or is a plain number."""
+        inflight = list(self._inflight.values())
+        for name in {name for _, name in inflight} | {dialect.name for dialect in DIALECTS}:
+            yield "requests_inflight", (name,), sum(1 for _, each in inflight if each == name)
+        now_s = self._clock.now_s()
+        yield "oldest_request_seconds", (), max((now_s - started_s for started_s, _ in inflight), default=0.0)
+        media = self._media.facts()
+        pool = media.pool
+        yield "pool_workers", (), pool.workers
+        yield "pool_busy", (), pool.busy
+        yield "pool_queued", (), pool.queued
+        yield "pool_memory_bytes", (), pool.rss_bytes
+        for reason, count in pool.restarts.items():
+            yield "pool_restarts_total", (reason,), count
+        yield "log_lines_dropped_total", (), self._log.dropped
+        yield "body_memory_bytes", (), media.slab_in_use_bytes
+        yield "prepared_cache_bytes", (), media.prepared_bytes
+        yield from self._tenant_gauges()
+        yield from self._backend_gauges()
+        yield "config_last_reload_successful", (), float(self._reload_ok)
+        yield "config_last_reload_success_timestamp_seconds", (), self._reloaded_at
+        yield "draining", (), float(self._draining.is_set())
+        yield "build_info", (__version__, self._codec_backend), 1.0
+
+    def _tenant_gauges(self) -> Iterator[Sample]:
+        for name, tenant in self.world.policies.tenants.items():
+            yield "budget_reserved_tokens", (name,), self._budgets.inflight_kv_tokens(name)
+            limit = tenant.settings["kv_tokens_in_flight"].value
+            if isinstance(limit, int):
+                yield "budget_limit_tokens", (name,), limit
+
+    def _backend_gauges(self) -> Iterator[Sample]:
+        for view in self._upstream.views():
+            label = (view.name,)
+            yield "backend_up", label, float(view.healthy)
+            yield "backend_inflight", label, view.inflight_requests
+            if view.engine_waiting is not None:
+                yield "backend_queued", label, view.engine_waiting
+            if view.kv_use_ratio is not None:
+                yield "backend_kv_ratio", label, view.kv_use_ratio
+            if view.scraped_age_s is not None:
+                yield "backend_telemetry_age_seconds", label, view.scraped_age_s
+
+
+T = TypeVar("T")
+
+
+async def _on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, T]) -> T:
+    """Run ``work`` on the data loop and await it from the admin loop."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

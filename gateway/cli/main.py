@@ -1,0 +1,29 @@
+"""The commands by name."""
+
+from __future__ import annotations
+
+import typer
+
+from gateway import __version__
+from gateway.cli.serve import serve
+from gateway.cli.simulator import engine_sim
+
+app = typer.Typer(
+    name="vlm-gateway",
+    help="A reverse proxy that makes image requests to vLLM and SGLang cheap, fair and safe.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+app.command()(serve)
+app.command(name="engine-sim", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(engine_sim)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def main() -> None:
+    app()

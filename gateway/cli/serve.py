@@ -1,0 +1,101 @@
+"""``vlm-gateway serve``: run the gateway until it is told to leave.
+
+Decided here: flags, signals (SIGTERM and SIGINT drain, a second one leaves at once, SIGHUP reloads) and the exit code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.app import Gateway
+from gateway.cli.output import fail, say
+from gateway.config.policies import PolicyProblems
+from gateway.config.settings import Settings
+from gateway.config.sources import SettingsProblems, load_settings
+from gateway.media.codecs import CodecBackendMissing
+from gateway.media.pool import PoolCannotStart
+
+
+def settings_from(
+    config: Path | None,
+    backend: list[str] | None,
+    flags: dict[str, object],
+) -> Settings:
+    """Settings from file, environment and the flags that were given; exits with every problem when there are any."""
+    given = {path: value for path, value in flags.items() if value is not None}
+    if backend:
+        given["backends"] = backend
+    try:
+        return load_settings(config, flags=given)
+    except SettingsProblems as error:
+        raise fail("The settings cannot be used:", error.problems, code=2) from None
+
+
+def serve(
+    backend: Annotated[
+        list[str] | None, typer.Option(help="URL of an engine; repeat for more. Everything else is discovered.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)] = None,
+    host: Annotated[str | None, typer.Option(help="Address of the data port.")] = None,
+    port: Annotated[int | None, typer.Option(help="Data port; 0 takes a free one.")] = None,
+    admin_host: Annotated[str | None, typer.Option(help="Address of the admin port.")] = None,
+    admin_port: Annotated[int | None, typer.Option(help="Admin port; 0 takes a free one.")] = None,
+    pool: Annotated[int | None, typer.Option(help="Image worker processes.")] = None,
+    policies: Annotated[
+        Path | None, typer.Option(help="Directory of policy files.", exists=True, file_okay=False)
+    ] = None,
+) -> None:
+    """Serve: a reverse proxy for chat APIs in front of the given engines."""
+    flags: dict[str, object] = {
+        "server.host": host,
+        "server.port": port,
+        "server.admin_host": admin_host,
+        "server.admin_port": admin_port,
+        "media.workers": pool,
+        "policies": None if policies is None else str(policies),
+    }
+    settings = settings_from(config, backend, flags)
+    if not settings.backends:
+        raise fail("No backend: name one with --backend URL or in gateway.yaml.", code=2)
+    raise typer.Exit(run(settings, lambda: settings_from(config, backend, flags)))
+
+
+def run(settings: Settings, reread: object = None) -> int:
+    """Run one gateway in this process; returns the exit code."""
+    try:
+        return asyncio.run(_run(settings, reread))
+    except PolicyProblems as error:
+        raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
+    except (CodecBackendMissing, PoolCannotStart, ValueError) as error:
+        raise fail(str(error), code=2) from None
+    except OSError as error:
+        raise fail(f"Cannot listen: {error.strerror or error}", code=1) from None
+
+
+async def _run(settings: Settings, reread: object) -> int:
+    gateway = Gateway(settings)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, gateway.ask_drain)
+
+    def reload() -> None:
+        try:
+            gateway.reload(reread() if callable(reread) else replace(settings))
+        except typer.Exit:  # the problems were said; what runs goes on
+            gateway.reload_failed()
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        listening = await gateway.start()
+    except BaseException:
+        await gateway.stop()
+        raise
+    data = f"http://{settings.server.host}:{listening.data}"
+    say(f"Serving {len(settings.backends)} backend(s) on {data}, admin on port {listening.admin}.")
+    return 0 if await gateway.run_until_drained() else 1

@@ -1,0 +1,153 @@
+"""Every setting of the server, once: flags, environment names, JSON schema and docs/configuration.md derive from here.
+
+Decided here: name, type, default, unit, bounds and help of each setting. Not decided here: where values come from
+(``sources``). Policies are documents of their own. Byte settings take plain numbers or units (``64MiB``), durations are
+seconds. Settings marked ``reload`` take effect on reload, the others when the process starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+def setting(
+    default: Any,  # a dataclass default may be of any type; the annotation beside it is checked instead
+    help_text: str,
+    *,
+    minimum: float | None = None,
+    maximum: float | None = None,
+    choices: tuple[str, ...] = (),
+    unit: str = "",
+    secret: bool = False,
+    reload: bool = False,
+) -> Any:
+    """Declare one setting. ``unit`` is ``bytes``, ``s``, ``pixels`` or ``tokens`` and is shown in the docs."""
+    metadata = {
+        "help": help_text,
+        "minimum": minimum,
+        "maximum": maximum,
+        "choices": choices,
+        "unit": unit,
+        "secret": secret,
+        "reload": reload,
+    }
+    if isinstance(default, dict):
+        return field(default_factory=lambda: dict(default), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Listeners and limits of the HTTP edge."""
+
+    host: str = setting("127.0.0.1", "Address of the data port; 0.0.0.0 listens everywhere.")
+    port: int = setting(8080, "Data port; 0 takes a free one.", minimum=0, maximum=65535)
+    admin_host: str = setting("127.0.0.1", "Address of the admin port.")
+    admin_port: int = setting(9464, "Admin port (/livez /readyz /metrics /-/...); 0 takes one.", minimum=0, maximum=65535)
+    max_body_bytes: int = setting(64 << 20, "Largest request body; larger ones are 413.", minimum=1024, unit="bytes")
+    body_timeout_s: float = setting(60.0, "Longest silence of a client while its body is read.", minimum=0.1, unit="s")
+    keepalive_timeout_s: float = setting(75.0, "How long an idle client connection stays open.", minimum=0, unit="s")
+    keepalive_comment_s: float | None = setting(
+        None, "Send an event-stream comment when a stream was silent this long; off by default.", minimum=0.1, unit="s"
+    )
+    settle_s: float = setting(5.0, "On SIGTERM, how long connections are still accepted while unready.", minimum=0, unit="s")
+    drain_timeout_s: float = setting(90.0, "Then, how long requests in flight may take.", minimum=0, unit="s")
+
+
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """One engine. What is not given is discovered."""
+
+    url: str = setting("", "Base URL of the engine, without /v1.")
+    name: str | None = setting(None, "Name in headers, logs and metrics; host:port by default.")
+    engine: str = setting("auto", "The serving software.", choices=("auto", "vllm", "sglang", "generic"))
+    api_key: str | None = setting(None, "Sent to this engine as a bearer token.", secret=True)
+    max_pixels: int | None = setting(None, "The engine's effective pixel cap per image.", minimum=1, unit="pixels")
+    context_tokens: int | None = setting(None, "Context length; discovered by default.", minimum=1, unit="tokens")
+    kv_tokens: int | None = setting(None, "KV capacity; discovered by default.", minimum=1, unit="tokens")
+    vision: bool | None = setting(None, "Whether it takes images; discovered by default, else assumed.")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """What the operator knows better than the catalogue about one served model name."""
+
+    checkpoint: str | None = setting(None, "Checkpoint of the catalogue that this model is, e.g. Qwen3-VL-8B.")
+    max_pixels: int | None = setting(None, "The processor's max_pixels as served.", minimum=1, unit="pixels")
+    min_pixels: int | None = setting(None, "The processor's min_pixels as served.", minimum=1, unit="pixels")
+    context_tokens: int | None = setting(None, "Context length as served.", minimum=1, unit="tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamConfig:
+    """How engines are spoken to."""
+
+    connect_timeout_s: float = setting(2.0, "Longest wait for a connection to an engine.", minimum=0.05, unit="s")
+    response_timeout_s: float = setting(600.0, "Longest wait for an engine's response head.", minimum=0.1, unit="s")
+    idle_timeout_s: float = setting(300.0, "Longest silence inside an engine's response.", minimum=0.1, unit="s")
+    probe_interval_s: float = setting(5.0, "Time between probes of a healthy engine.", minimum=0.1, unit="s")
+    probe_timeout_s: float = setting(2.0, "Longest wait for a probe.", minimum=0.05, unit="s")
+    discovery_timeout_s: float = setting(1.5, "At start, how long the first discovery may take.", minimum=0, unit="s")
+    retry_ratio: float = setting(0.2, "Resends allowed per request, over time.", minimum=0, maximum=1)
+
+
+@dataclass(frozen=True, slots=True)
+class MediaConfig:
+    """The image pool, its limits and its caches."""
+
+    workers: int | None = setting(None, "Image worker processes; by default the CPUs of the cgroup.", minimum=1, maximum=256)
+    codec_backend: str = setting(
+        "auto",
+        "Resizer and encoder. A fleet runs one; start-up refuses when a named one is missing.",
+        choices=("auto", "pillow-simd", "vips"),
+    )
+    slab_bytes: int = setting(512 << 20, "Shared memory for bodies in flight.", minimum=1 << 20, unit="bytes")
+    job_deadline_s: float = setting(10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s")
+    worker_memory_bytes: int = setting(2 << 30, "Memory limit of one worker.", minimum=128 << 20, unit="bytes")
+    max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
+    prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
+    facts_cache_entries: int = setting(65536, "Image sources remembered.", minimum=0)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchConfig:
+    """Remote images, fetched by the gateway so that engines need no way out."""
+
+    enabled: bool = setting(True, "Whether http(s) image URLs are fetched at all.")
+    total_timeout_s: float = setting(10.0, "Longest fetch, redirects included.", minimum=0.1, unit="s")
+    max_redirects: int = setting(3, "Redirects followed.", minimum=0, maximum=20)
+    public_networks: tuple[str, ...] = setting((), "Networks to treat as public although they are not (CIDR).")
+    static_hosts: dict[str, str] = setting({}, "Addresses for names, instead of DNS; successive answers by semicolon.")
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityConfig:
+    """The deployment's secret behind image identities and cache salts."""
+
+    secret: str | None = setting(
+        None, "Shared by all replicas; by default each process makes its own.", secret=True
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """Structured logs on standard output."""
+
+    access: bool = setting(True, "One JSON line per request.", reload=True)
+    level: str = setting("info", "Lowest level logged.", choices=("debug", "info", "warning", "error"), reload=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The whole of gateway.yaml."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    backends: tuple[BackendConfig, ...] = setting((), "The engines.")
+    models: dict[str, ModelConfig] = setting({}, "Overrides per served model name.", reload=True)
+    policies: str | None = setting(None, "Directory of policy files; built-in defaults without it.", reload=True)
+    upstream: UpstreamConfig = field(default_factory=UpstreamConfig)
+    media: MediaConfig = field(default_factory=MediaConfig)
+    fetch: FetchConfig = field(default_factory=FetchConfig)
+    identity: IdentityConfig = field(default_factory=IdentityConfig)
+    log: LogConfig = field(default_factory=LogConfig)

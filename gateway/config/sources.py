@@ -1,0 +1,302 @@
+"""Where settings come from: defaults < gateway.yaml < ``VLMGW_*`` environment < flags; every problem at once.
+
+Decided here: how a document becomes ``Settings`` and how mistakes are told. Not decided here: which settings exist.
+A setting ``server.port`` is ``VLMGW_SERVER_PORT`` in the environment; lists of text are comma-separated there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import types
+import typing
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gateway.config.settings import BackendConfig, Settings
+
+_BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_WITH_UNIT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*$")
+ENVIRONMENT_PREFIX = "VLMGW_"
+
+
+class SettingsProblems(Exception):
+    """All that is wrong with the settings, one line each, as ``where: what``."""
+
+    def __init__(self, problems: list[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problems))
+
+
+class _Reader:
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self.problems: list[str] = []
+
+    def say(self, path: str, what: str) -> None:
+        self.problems.append(f"{self.origin}: {path or 'document'}: {what}")
+
+    def record(self, cls: type[Any], raw: object, path: str, base: Any) -> Any:
+        """Read a mapping into a settings dataclass, starting from ``base``."""
+        if raw is None:
+            return base
+        if not isinstance(raw, dict):
+            self.say(path, f"must be a mapping, not {_kind(raw)}")
+            return base
+        hints = typing.get_type_hints(cls)
+        fields = {f.name: f for f in dataclasses.fields(cls)}
+        changes: dict[str, Any] = {}
+        for key, value in raw.items():
+            here = f"{path}.{key}" if path else str(key)
+            if key not in fields:
+                near = difflib.get_close_matches(str(key), fields, n=1)
+                hint = f"; did you mean {near[0]}?" if near else f"; known: {', '.join(fields)}"
+                self.say(here, f"unknown setting{hint}")
+                continue
+            found = self.value(hints[key], value, here, fields[key].metadata, getattr(base, key))
+            if found is not _BAD:
+                changes[key] = found
+        return dataclasses.replace(base, **changes)
+
+    def value(self, hint: Any, raw: object, path: str, metadata: Mapping[str, Any], current: object) -> Any:
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            return self.record(hint, raw, path, current)
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (typing.Union, types.UnionType):
+            if raw is None:
+                return None
+            inner = next(a for a in arguments if a is not type(None))
+            return self.value(inner, raw, path, metadata, current)
+        if origin is tuple:
+            return self.sequence(arguments[0], raw, path, metadata)
+        if origin is dict:
+            return self.mapping(arguments[1], raw, path)
+        return self.scalar(hint, raw, path, metadata)
+
+    def sequence(self, item: Any, raw: object, path: str, metadata: Mapping[str, Any]) -> Any:
+        if isinstance(raw, str) and item is str:
+            raw = [part.strip() for part in raw.split(",") if part.strip()]
+        if not isinstance(raw, list):
+            self.say(path, f"must be a list, not {_kind(raw)}")
+            return _BAD
+        if item is BackendConfig:
+            raw = [{"url": entry} if isinstance(entry, str) else entry for entry in raw]
+        made = []
+        for index, entry in enumerate(raw):
+            here = f"{path}.{index}"
+            base = item() if dataclasses.is_dataclass(item) else None
+            made.append(self.value(item, entry, here, metadata, base))
+        return _BAD if any(entry is _BAD for entry in made) else tuple(made)
+
+    def mapping(self, item: Any, raw: object, path: str) -> Any:
+        if not isinstance(raw, dict):
+            self.say(path, f"must be a mapping, not {_kind(raw)}")
+            return _BAD
+        made: dict[str, Any] = {}
+        for key, entry in raw.items():
+            base = item() if dataclasses.is_dataclass(item) else None
+            made[str(key)] = self.value(item, entry, f"{path}.{key}", {}, base)
+        return _BAD if any(entry is _BAD for entry in made.values()) else made
+
+    def scalar(self, hint: Any, raw: object, path: str, metadata: Mapping[str, Any]) -> Any:
+        found = _coerce(hint, raw, str(metadata.get("unit", "")))
+        if found is _BAD:
+            unit = metadata.get("unit")
+            self.say(path, f"must be {_WORDS[hint]}{f' ({unit})' if unit else ''}, not {raw!r}")
+            return _BAD
+        minimum, maximum, choices = (metadata.get(k) for k in ("minimum", "maximum", "choices"))
+        if choices and found not in choices:
+            near = difflib.get_close_matches(str(found), choices, n=1)
+            self.say(path, f"must be one of {', '.join(choices)}" + (f"; did you mean {near[0]}?" if near else ""))
+            return _BAD
+        if minimum is not None and found < minimum or maximum is not None and found > maximum:
+            bounds = f"at least {minimum:g}" if maximum is None else f"between {minimum:g} and {maximum:g}"
+            self.say(path, f"must be {bounds}, not {raw!r}")
+            return _BAD
+        return found
+
+
+_BAD: Any = object()
+_WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def _kind(raw: object) -> str:
+    return "nothing" if raw is None else {"str": "text", "dict": "a mapping", "list": "a list"}.get(
+        type(raw).__name__, type(raw).__name__
+    )
+
+
+def _coerce(hint: Any, raw: object, unit: str) -> Any:
+    if hint is bool:
+        if isinstance(raw, str) and raw.lower() in ("true", "false", "1", "0", "yes", "no"):
+            return raw.lower() in ("true", "1", "yes")
+        return raw if isinstance(raw, bool) else _BAD
+    if isinstance(raw, bool):
+        return _BAD
+    if hint is str:
+        return raw if isinstance(raw, str) else _BAD
+    if isinstance(raw, str):
+        return _number(hint, raw, unit)
+    if hint is int:
+        return raw if isinstance(raw, int) else int(raw) if isinstance(raw, float) and raw.is_integer() else _BAD
+    return float(raw) if isinstance(raw, int | float) and raw == raw else _BAD
+
+
+def _number(hint: Any, raw: str, unit: str) -> Any:
+    try:
+        return hint(raw)
+    except ValueError:
+        found = _WITH_UNIT.match(raw)
+    if not found:
+        return _BAD
+    number, suffix = float(found[1]), found[2].lower()
+    if unit == "bytes" and suffix in _BYTE_UNITS:
+        return int(number * _BYTE_UNITS[suffix])
+    if unit == "s" and suffix in ("s", "ms"):
+        return hint(number if suffix == "s" else number / 1000)
+    return _BAD
+
+
+def environment_name(path: str) -> str:
+    """``server.max_body_bytes`` -> ``VLMGW_SERVER_MAX_BODY_BYTES``."""
+    return ENVIRONMENT_PREFIX + path.upper().replace(".", "_")
+
+
+def leaf_paths(cls: type[Any] = Settings, prefix: str = "") -> dict[str, dataclasses.Field[Any]]:
+    """Every scalar or list-of-text setting by dotted path: what environment and flags can set."""
+    hints = typing.get_type_hints(cls)
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for f in dataclasses.fields(cls):
+        hint, path = hints[f.name], f"{prefix}{f.name}"
+        if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+            found |= leaf_paths(hint, f"{path}.")
+        elif typing.get_origin(hint) is not dict:
+            found[path] = f
+    return found
+
+
+def _nest(flat: Mapping[str, object]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for path, value in flat.items():
+        at = tree
+        *parents, last = path.split(".")
+        for parent in parents:
+            at = at.setdefault(parent, {})
+        at[last] = value
+    return tree
+
+
+def _from_environment(environment: Mapping[str, str], reader: _Reader) -> dict[str, Any]:
+    names = {environment_name(path): path for path in leaf_paths()}
+    flat: dict[str, object] = {}
+    for name, value in environment.items():
+        if not name.startswith(ENVIRONMENT_PREFIX):
+            continue
+        if name in names:
+            is_list = names[name] == "backends"
+            flat[names[name]] = [p.strip() for p in value.split(",") if p.strip()] if is_list else value
+            continue
+        near = difflib.get_close_matches(name, names, n=1)
+        reader.problems.append(f"environment: {name}: unknown setting" + (f"; did you mean {near[0]}?" if near else ""))
+    return _nest(flat)
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML that refuses a key given twice: the second would silently win."""
+
+
+def _no_duplicates(loader: _UniqueKeys, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+    seen: set[Any] = set()
+    for key_node, _ in node.value:
+        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]  # PyYAML's stubs lack it
+        if key in seen:
+            raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
+        seen.add(key)
+    return loader.construct_mapping(node, deep)
+
+
+_UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _no_duplicates)
+
+
+def read_document(path: Path) -> object:
+    """One YAML file as plain values. Raises SettingsProblems with line and column."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsProblems([f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from error
+    try:
+        return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506  # a SafeLoader subclass
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
+        raise SettingsProblems([f"{where}: {error.problem or 'is not YAML'}"]) from error
+
+
+def load_settings(
+    path: Path | None = None,
+    *,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, object] | None = None,
+) -> Settings:
+    """Put the settings together. ``flags`` are dotted paths with values that were given on the command line.
+
+    Raises SettingsProblems with every problem found. Relative policy directories are relative to the file.
+    """
+    settings, problems = Settings(), []
+    if path is not None:
+        reader = _Reader(str(path))
+        settings = reader.record(Settings, read_document(path), "", settings)
+        if settings.policies is not None:
+            settings = dataclasses.replace(settings, policies=str(path.parent / settings.policies))
+        problems += reader.problems
+    reader = _Reader("environment")
+    tree = _from_environment(os.environ if environment is None else environment, reader)
+    settings = reader.record(Settings, tree, "", settings)
+    problems += reader.problems
+    reader = _Reader("flags")
+    settings = reader.record(Settings, _nest(flags or {}), "", settings)
+    problems += reader.problems
+    problems += _consistency(settings)
+    if problems:
+        raise SettingsProblems(problems)
+    return settings
+
+
+def _consistency(settings: Settings) -> list[str]:
+    problems = []
+    names: set[str] = set()
+    for index, backend in enumerate(settings.backends):
+        where = f"settings: backends.{index}"
+        if not re.match(r"^https?://[^/\s]+", backend.url):
+            problems.append(f"{where}.url: must be an http:// or https:// URL, not {backend.url!r}")
+        name = backend.name or backend.url
+        if name in names:
+            problems.append(f"{where}: {name} is given twice")
+        names.add(name)
+    if settings.server.port and settings.server.port == settings.server.admin_port:
+        problems.append("settings: server.admin_port: must differ from server.port")
+    return problems
+
+
+def masked(settings: Any) -> dict[str, Any]:
+    """The settings as plain values with every secret replaced, for people and the admin port."""
+
+    def plain(value: Any) -> Any:
+        if dataclasses.is_dataclass(value):
+            return {
+                f.name: "***" if f.metadata.get("secret") and getattr(value, f.name) else plain(getattr(value, f.name))
+                for f in dataclasses.fields(value)
+            }
+        if isinstance(value, dict):
+            return {key: plain(entry) for key, entry in value.items()}
+        if isinstance(value, tuple):
+            return [plain(entry) for entry in value]
+        return value
+
+    found: dict[str, Any] = plain(settings)
+    return found

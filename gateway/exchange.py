@@ -1,0 +1,155 @@
+"""The frame of an exchange: the snapshot it lives in, the ports it may use, its record, and how it ends.
+
+Decided here: that every exchange is answered once and recorded once, whatever became of it, and what its record takes
+from a policy, an estimate, a decision. Not decided here: the order of stages (``journey``), metrics and log lines (the
+recorder).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from gateway.errors import Blame, Exhausted, GatewayBug, GatewayError, Overloaded
+from gateway.models.book import ModelBook
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.policyset import PolicySet
+from gateway.ports import Body, Budgets, Client, Clock, Media, PreparedResult, Recorder, Upstream
+from gateway.splice.skeleton import Skeleton
+from gateway.types import (
+    BackendView,
+    Change,
+    Decision,
+    ExchangeRecord,
+    ImagePlan,
+    RequestHead,
+    SourceFacts,
+    TenantId,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One complete snapshot of what can be reloaded; an exchange keeps the one it began with."""
+
+    policies: PolicySet
+    book: ModelBook
+    admit: Callable[[RequestHead], TenantId]
+    max_body_bytes: int
+    media_deadline_s: float
+    may_fetch: bool
+    keepalive_comment_s: float | None
+    cache_salt: Callable[[TenantId, str | None], str]
+
+    @property
+    def has_tenants(self) -> bool:
+        return self.policies.has_keys
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The shell, as the journey sees it. ``cut_elsewhere`` parses bodies too laborious for the loop."""
+
+    clock: Clock
+    media: Media
+    budgets: Budgets
+    upstream: Upstream
+    recorder: Recorder
+    cut_elsewhere: Callable[[Body], Awaitable[Skeleton]]
+
+
+class Watch:
+    """Attributes the time since the last lap to a stage."""
+
+    def __init__(self, clock: Clock, record: ExchangeRecord) -> None:
+        self._now_s = clock.now_s
+        self._record = record
+        self._last_s = record.started_s
+
+    def lap(self, stage: str) -> None:
+        now_s = self._now_s()
+        self._record.stages.append((stage, now_s - self._last_s))
+        self._last_s = now_s
+
+
+def new_record(client: Client, dialect_name: str, clock: Clock) -> ExchangeRecord:
+    head = client.head
+    return ExchangeRecord(head.request_id, dialect_name, head.path, clock.now_s(), trace_id=head.trace_id)
+
+
+async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages: Awaitable[None]) -> None:
+    """Run the stages, answer what they refuse, and record the exchange exactly once, whatever became of it."""
+    try:
+        try:
+            await stages
+        except GatewayError as error:
+            await refuse(client, record, error)
+        except ConnectionError:
+            record.outcome = "client_gone"
+        except Exception as error:  # noqa: BLE001  # the one place where the unforeseen is wrapped
+            await refuse(client, record, GatewayBug(detail=f"{type(error).__name__}: {error}"))
+    except ConnectionError:
+        record.outcome = "client_gone"
+    except BaseException:
+        record.outcome = "client_gone"
+        raise
+    finally:
+        record.ended_s = ports.clock.now_s()
+        ports.recorder.record(record)
+
+
+async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) -> None:
+    record.outcome = disclosure.outcome_of(error)
+    record.code, record.detail = error.code, error.detail
+    if not client.started:
+        record.status = error.status
+    await client.refuse(error)
+
+
+def outcome_of(error: GatewayError) -> str:
+    """The closed set of outcomes that metrics use: who or what ended the exchange."""
+    if isinstance(error, Overloaded | Exhausted):
+        return "shed"
+    return {Blame.CLIENT: "rejected", Blame.TENANT: "shed", Blame.BACKEND: "backend_failed", Blame.GATEWAY: "bug"}[
+        error.blame
+    ]
+
+
+def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
+    record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
+
+
+def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:
+    record.facts_hits = cache_hits
+    for fact in facts:
+        record.image_bytes_in += fact.byte_count
+        record.image_pixels_in += fact.probe.raster.pixels
+        record.image_digests.append(fact.placement.hex())
+
+
+def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequence[ImagePlan]) -> None:
+    """What is planned: untouched images count with their own bytes, the others once they are prepared."""
+    for fact, plan in zip(facts, plans, strict=True):
+        record.image_tokens_original += plan.before.tokens
+        record.image_pixels_out += plan.target.pixels
+        for change in plan.changes:
+            record.changes[change.value] = record.changes.get(change.value, 0) + 1
+        if plan.untouched:
+            record.images_passed += 1
+            record.image_bytes_out += fact.byte_count
+        elif Change.RESIZED in plan.changes:
+            record.images_shrunk += 1
+        else:
+            record.images_recoded += 1
+
+
+def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> None:
+    record.cache_queries += len(results)
+    for result in results:
+        record.cache_hits += result.from_cache
+        record.image_bytes_out += result.prepared.file_byte_count
+
+
+def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView) -> None:
+    record.backend, record.engine = decision.backend, view.engine.value
+    record.decision_reason, record.images_known = decision.reason, decision.known_images

@@ -1,0 +1,165 @@
+"""What would be done with a request, and why, without doing it: resolution, plan, estimate, decision.
+
+Decided here: the shape of the explanation. Not decided here: any of the answers; the stages are those of the journey,
+called in its order, with nothing reserved, prepared or sent. Images are looked at (that needs a worker, no backend).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gateway.dialects import Dialect
+from gateway.errors import GatewayError
+from gateway.exchange import Ports, World
+from gateway.journey import TASK_HEADER, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.policy.check import check_declared, check_measured
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.resolve import resolve
+from gateway.policy.rule import MeasuredImage
+from gateway.ports import Body, SourceRef
+from gateway.routing.ask import RouteAsk
+from gateway.routing.decide import decide
+from gateway.splice.skeleton import cut
+from gateway.types import Call, ImagePlan, RequestHead, SourceFacts, TokenEstimate
+
+
+async def explain(
+    body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World
+) -> dict[str, object]:
+    """Explain one request body. The caller keeps and closes ``body``. A refusal is part of the explanation."""
+    told: dict[str, object] = {}
+    try:
+        await _tell(told, body, head, dialect, ports, world)
+    except GatewayError as error:
+        told["refused"] = {
+            "code": error.code,
+            "status": error.status,
+            "message": error.message,
+            "part": error.part,
+            "rule": error.rule,
+            "detail": error.detail,
+        }
+    return told
+
+
+async def _tell(
+    told: dict[str, object], body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World
+) -> None:
+    tenant = world.admit(head)
+    call = dialect.read(cut(body.buffer, body.start, body.stop).tree)
+    told["call"] = _call(call)
+    policy = resolve(
+        world.policies, tenant=tenant, header_task=head.header(TASK_HEADER), model=call.model, body_task=call.task
+    )
+    told["policy"] = _policy(policy)
+    views = ports.upstream.views()
+    served = served_model(world.book, policy, views)
+    told["model"] = {
+        "name": served.name,
+        "family": served.family.name,
+        "checkpoint": served.checkpoint.name,
+        "how": served.match.how.value,
+        "note": served.match.note,
+        "max_pixels": served.checkpoint.max_pixels,
+        "context_tokens": served.context_tokens,
+    }
+    check_declared(policy, call)
+    facts: Sequence[SourceFacts] = ()
+    if call.images:
+        refs = [SourceRef(part.name, part.source) for part in call.images]
+        looked = await ports.media.look(body, refs, media_scope(policy, world))
+        facts = looked.facts
+        looked.close()
+    plans = plan_images(policy, served, call, facts, ports.media.plan_version)
+    told["images"] = [_image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=True)]
+    estimate = estimate_request(world.book, served, policy, call, plans)
+    told["estimate"] = _estimate(estimate)
+    measured = [
+        MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts, strict=True)
+    ]
+    check_measured(policy, measured, estimate, served.context_tokens)
+    limit = policy.kv_tokens_in_flight
+    held = ports.budgets.inflight_kv_tokens(tenant)
+    told["budget"] = {
+        "kv_tokens": estimate.kv_tokens,
+        "inflight_kv_tokens": held,
+        "limit_kv_tokens": limit,
+        "left_kv_tokens": None if limit is None else max(0, limit - held),
+    }
+    cost = cost_of(estimate, plans)
+    ask = RouteAsk(
+        model=policy.model,
+        images=tuple(fact.placement for fact in facts),
+        image_patches=cost.encode_patches,
+        prompt_tokens=cost.prompt_tokens,
+        kv_tokens=cost.kv_tokens,
+        needs_vision=bool(call.images),
+        request_id=head.request_id,
+    )
+    decision = decide(views, ask, ports.upstream.held_images)
+    told["decision"] = {
+        "backend": decision.backend,
+        "reason": decision.reason,
+        "known_images": decision.known_images,
+        "trail": list(decision.trail),
+    }
+
+
+def _call(call: Call) -> dict[str, object]:
+    return {
+        "model": call.model,
+        "stream": call.stream,
+        "images": len(call.images),
+        "text_bytes": call.text_bytes,
+        "messages": call.message_count,
+        "output_limit_tokens": call.output_limit_tokens,
+        "stripped_fields": [".".join(str(step) for step in pointer) for pointer in call.foreign_fields],
+    }
+
+
+def _policy(policy: EffectivePolicy) -> dict[str, object]:
+    reasons: Mapping[str, str] = policy.reasons
+    return {
+        "tenant": policy.tenant,
+        "task": policy.task,
+        "task_reason": policy.task_reason,
+        "mode": policy.mode.value,
+        "version": policy.policy_version,
+        "values": {key: {"value": _shown(getattr(policy, key, None)), "reason": reasons[key]} for key in reasons},
+    }
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, tuple | list | frozenset):
+        return [_shown(entry) for entry in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _image(name: str, fact: SourceFacts, plan: ImagePlan) -> dict[str, object]:
+    return {
+        "part": name,
+        "format": fact.probe.format.value,
+        "bytes": fact.byte_count,
+        "digest": fact.placement.hex(),
+        "original": [plan.original.width, plan.original.height],
+        "target": [plan.target.width, plan.target.height],
+        "changes": [change.value for change in plan.changes],
+        "untouched": plan.untouched,
+        "tokens_original": plan.before.tokens,
+        "tokens": plan.after.tokens,
+        "grid": list(plan.after.grid),
+        "position_advance": plan.after.position_advance,
+    }
+
+
+def _estimate(estimate: TokenEstimate) -> dict[str, object]:
+    return {
+        "text_tokens": estimate.text_tokens,
+        "image_tokens": estimate.image_tokens,
+        "image_overhead_tokens": estimate.image_overhead_tokens,
+        "prompt_tokens": estimate.prompt_tokens,
+        "prompt_lower_bound": estimate.prompt_lower_bound,
+        "output_tokens": estimate.output_tokens,
+        "kv_tokens": estimate.kv_tokens,
+        "exact": estimate.exact,
+    }

@@ -1,0 +1,92 @@
+"""The short way: inference requests whose bodies we do not read go to a backend as they come, both ways streamed.
+
+Decided here: accept, decide, forward, relay, and nothing else: no policy looks inside, no budget is taken, nothing is
+buffered. Without the body the model is not known, so any healthy backend may be chosen. Only a connect failure is sent
+elsewhere, since afterwards the client's bytes are gone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway import exchange as frame
+from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
+from gateway.exchange import Ports, Watch, World, conclude, new_record
+from gateway.outgoing import forward_headers, response_headers
+from gateway.ports import Client, UpstreamRequest, UpstreamResponse
+from gateway.routing.ask import RouteAsk
+from gateway.routing.decide import decide
+from gateway.types import Decision, ExchangeRecord, RequestCost
+
+NO_COST = RequestCost(0, 0, 0)
+
+
+async def ferry(client: Client, name: str, ports: Ports, world: World) -> None:
+    """Take one request through. ``name`` labels it in metrics."""
+    record = new_record(client, name, ports.clock)
+    await conclude(client, ports, record, _stages(client, ports, world, record))
+
+
+async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRecord) -> None:
+    watch = Watch(ports.clock, record)
+    head = client.head
+    record.tenant = world.admit(head)
+    if head.content_length is not None and head.content_length > world.max_body_bytes:
+        raise BodyTooLarge(
+            f"The body is larger than the gateway accepts ({world.max_body_bytes} bytes).", rule="max_body_bytes"
+        )
+    watch.lap("accept")
+    headers = forward_headers(head, keep_authorization=not world.has_tenants)
+    request = UpstreamRequest(head.method, head.path, head.query, headers, (), head.content_length or 0)
+    ask = RouteAsk(request_id=record.request_id)
+    while True:
+        views = ports.upstream.views()
+        decision = decide(views, ask, ports.upstream.held_images)
+        view = next(view for view in views if view.name == decision.backend)
+        frame.note_decision(record, decision, view)
+        account = ports.upstream.open_account(decision.backend, NO_COST)
+        try:
+            watch.lap("decide")
+            record.attempts += 1
+            try:
+                response = await ports.upstream.stream(decision.backend, request, client, world.max_body_bytes)
+            except NotTaken as refusal:
+                record.retry_reasons.append(refusal.reason)
+                ask = replace(ask, excluded=ask.excluded | {decision.backend})
+                if refusal.reason == "connect" and ports.upstream.may_retry() and _is_left(ports, ask):
+                    continue
+                if refusal.response is None:
+                    raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
+                response = refusal.response
+            watch.lap("forward")
+            try:
+                await _relay(client, ports, record, decision, response)
+                watch.lap("relay")
+            finally:
+                response.close()
+            return
+        finally:
+            account.close()
+
+
+def _is_left(ports: Ports, ask: RouteAsk) -> bool:
+    try:
+        decide(ports.upstream.views(), ask, ports.upstream.held_images)
+    except NoBackend:
+        return False
+    return True
+
+
+async def _relay(
+    client: Client, ports: Ports, record: ExchangeRecord, decision: Decision, response: UpstreamResponse
+) -> None:
+    record.status = response.status
+    if response.status >= 400:
+        record.outcome = "backend_refused"
+    record.first_byte_s = ports.clock.now_s()
+    headers = response_headers(record, decision, response.headers)
+    await client.start(response.status, headers, response.content_length)
+    while chunk := await response.chunk():
+        record.response_bytes += len(chunk)
+        await client.write(chunk)
+    await client.finish()

@@ -1,0 +1,381 @@
+"""One request from its first byte to its settlement: the only file that knows the order of the stages.
+
+    1 accept    who asks                                     8 check     pixels, tokens, context, as measured
+    2 read      body -> skeleton -> call                     9 reserve   the tenant's KV budget
+    3 resolve   tenant x task x model -> policy             10 decide    which backend, and its account
+    4 check     counts and sizes, as declared               11 prepare   pixels, unless the cache has them
+    5 fetch     facts of every image                        12 splice    the new body
+    6 plan      header -> target size, or untouched         13 forward   elsewhere only what was certainly not taken
+    7 estimate  text, image and output tokens               14 relay     after the first byte errors are stream errors
+                                                            15 settle    estimate against usage
+
+Decided here: the order, and what is released when. Not decided here: anything a stage decides. The journey awaits
+nothing but ports and uses no loop and no clock of its own, so a test can drive it by hand and strike at every await.
+Every acquisition (body, looked-at media, reservation, account, upstream response) has one owner and one ``finally``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gateway import exchange as frame
+from gateway.dialects import Dialect
+from gateway.errors import BackendFailed, BackendUnreachable, GatewayError, ModelNotFound, NoBackend, NotTaken, TooComplex
+from gateway.exchange import Ports, Watch, World, conclude, new_record
+from gateway.models.book import ModelBook, ServedModel
+from gateway.models.plan import PlanRules, plan_image
+from gateway.outgoing import edits_of, forward_headers, response_headers
+from gateway.policy.check import check_declared, check_measured
+from gateway.policy.effective import EffectivePolicy, Geometry
+from gateway.policy.resolve import resolve
+from gateway.policy.rule import MeasuredImage
+from gateway.ports import (
+    Body,
+    Client,
+    Looked,
+    MediaScope,
+    PrepareJob,
+    Reservation,
+    SourceRef,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+from gateway.routing.ask import RouteAsk
+from gateway.routing.decide import decide
+from gateway.splice.edit import edit, splice
+from gateway.splice.skeleton import Skeleton, cut
+from gateway.types import (
+    BackendName,
+    BackendView,
+    Call,
+    Decision,
+    EngineKind,
+    ExchangeRecord,
+    ImagePart,
+    ImagePlan,
+    Prepared,
+    RequestCost,
+    SourceFacts,
+    TokenEstimate,
+)
+
+TASK_HEADER = "x-vlmgw-task"
+# The engine's usage stands at the end of a response; 64 KiB hold it with room for a long last chunk.
+USAGE_TAIL_BYTES = 64 * 1024
+
+
+@dataclass(slots=True)
+class _Exchange:
+    """What the stages of one exchange hand on."""
+
+    client: Client
+    dialect: Dialect
+    ports: Ports
+    world: World
+    record: ExchangeRecord
+    watch: Watch
+
+
+async def travel(client: Client, dialect: Dialect, ports: Ports, world: World) -> None:
+    """Take one chat request through all stages. Raises only what is not an error of the exchange (cancellation)."""
+    record = new_record(client, dialect.name, ports.clock)
+    exchange = _Exchange(client, dialect, ports, world, record, Watch(ports.clock, record))
+    await conclude(client, ports, record, _stages(exchange))
+
+
+async def _stages(x: _Exchange) -> None:
+    record, watch, ports, client = x.record, x.watch, x.ports, x.client
+    tenant = x.world.admit(client.head)
+    record.tenant = tenant
+    watch.lap("accept")
+    body = await client.read(x.world.max_body_bytes)
+    try:
+        record.request_bytes = body.stop - body.start
+        skeleton = await _cut(body, ports)
+        call = x.dialect.read(skeleton.tree)
+        record.stream, record.model = call.stream, call.model
+        watch.lap("read")
+        policy = resolve(
+            x.world.policies,
+            tenant=tenant,
+            header_task=client.head.header(TASK_HEADER),
+            model=call.model,
+            body_task=call.task,
+        )
+        frame.note_policy(record, policy)
+        views = ports.upstream.views()
+        served = served_model(x.world.book, policy, views)
+        record.known_model, record.family = True, served.family.name
+        watch.lap("resolve")
+        record.findings += [error.code for error in check_declared(policy, call)]
+        watch.lap("check")
+        scope = media_scope(policy, x.world)
+        looked = await _look(x, policy, body, call, scope)
+        try:
+            facts: Sequence[SourceFacts] = () if looked is None else looked.facts
+            plans = plan_images(policy, served, call, facts, ports.media.plan_version)
+            frame.note_plans(record, facts, plans)
+            watch.lap("plan")
+            estimate = estimate_request(x.world.book, served, policy, call, plans)
+            record.estimate = estimate
+            watch.lap("estimate")
+            measured = [MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts)]
+            findings = check_measured(policy, measured, estimate, served.context_tokens)
+            record.findings += [error.code for error in findings]
+            watch.lap("check")
+            limit = None if policy.shadow else policy.kv_tokens_in_flight
+            reservation = await ports.budgets.reserve(tenant, estimate.kv_tokens, limit, policy.queue_timeout_s)
+            try:
+                watch.lap("reserve")
+                trip = _Trip(x, body, skeleton, call, policy, served, scope, looked, plans, estimate, reservation)
+                if x.world.keepalive_comment_s is not None and call.stream:
+                    client.keep_alive(x.world.keepalive_comment_s)
+                await _deliver(trip, views)
+            finally:
+                reservation.release()
+        finally:
+            if looked is not None:
+                looked.close()
+    finally:
+        body.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Trip:
+    """All that is known of a request once it may go to a backend."""
+
+    x: _Exchange
+    body: Body
+    skeleton: Skeleton
+    call: Call
+    policy: EffectivePolicy
+    served: ServedModel
+    scope: MediaScope
+    looked: Looked | None
+    plans: Sequence[ImagePlan]
+    estimate: TokenEstimate
+    reservation: Reservation
+
+
+async def _cut(body: Body, ports: Ports) -> Skeleton:
+    try:
+        return cut(body.buffer, body.start, body.stop)
+    except TooComplex:
+        return await ports.cut_elsewhere(body)
+
+
+def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
+    """The model asked for; without a name, the first that a backend serves."""
+    if policy.model is None:
+        return book.serve(next((name for view in views for name in view.models), ""), views)
+    if views and not any(not view.models or policy.model in view.models for view in views):
+        raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
+    return book.serve(policy.model, views)
+
+
+def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
+    hosts = policy.hosts if world.may_fetch else ()
+    return MediaScope(policy.tenant, policy.max_image_bytes, policy.max_input_pixels, hosts, world.media_deadline_s)
+
+
+async def _look(
+    x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, scope: MediaScope
+) -> Looked | None:
+    """Facts of every image; ``None`` without images, and in shadow mode where an image cannot be looked at."""
+    if not call.images:
+        return None
+    try:
+        refs = [SourceRef(part.name, part.source) for part in call.images]
+        looked = await x.ports.media.look(body, refs, scope)
+    except GatewayError as error:
+        if not policy.shadow:
+            raise
+        x.record.findings.append(error.code)
+        return None
+    finally:
+        x.watch.lap("fetch")
+    frame.note_facts(x.record, looked.facts, looked.cache_hits)
+    return looked
+
+
+def plan_images(
+    policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
+) -> tuple[ImagePlan, ...]:
+    """One plan per image, in order; an image that cannot be planned names its part. In shadow mode nothing is resized."""
+    rules = PlanRules(
+        policy.max_pixels,
+        policy.background,
+        policy.output,
+        policy.jpeg_quality,
+        preserve=policy.geometry is Geometry.PRESERVE or policy.shadow,
+        version=version,
+    )
+    plans = []
+    for part, fact in zip(call.images, facts):  # no facts at all where shadow mode could not look
+        try:
+            plans.append(plan_image(fact, served.family, served.checkpoint, rules))
+        except GatewayError as error:
+            raise error.at(part.name) from None
+    return tuple(plans)
+
+
+def estimate_request(
+    book: ModelBook, served: ServedModel, policy: EffectivePolicy, call: Call, plans: Sequence[ImagePlan]
+) -> TokenEstimate:
+    text = book.estimate_text(served, call.text_bytes, call.message_count)
+    image_tokens = sum(plan.after.tokens for plan in plans)
+    overhead = sum(plan.after.prompt_tokens - plan.after.tokens for plan in plans)
+    asked = call.output_limit_tokens
+    reserve = policy.output_reserve_tokens if asked is None else asked
+    if served.context_tokens is not None:
+        reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - image_tokens - overhead))
+    return TokenEstimate(
+        text.expected, text.lower_bound, text.upper_bound, image_tokens, overhead, reserve * call.choices
+    )
+
+
+def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:
+    """What the request asks of a backend: its prompt, its output reserve, and the patches its images encode to."""
+    return RequestCost(estimate.prompt_tokens, estimate.output_tokens, sum(plan.after.vit_patches for plan in plans))
+
+
+async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
+    """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
+    x, ports, record = trip.x, trip.x.ports, trip.x.record
+    facts: Sequence[SourceFacts] = () if trip.looked is None else trip.looked.facts
+    cost = cost_of(trip.estimate, trip.plans)
+    ask = RouteAsk(
+        model=trip.policy.model,
+        images=tuple(fact.placement for fact in facts),
+        image_patches=cost.encode_patches,
+        prompt_tokens=cost.prompt_tokens,
+        kv_tokens=cost.kv_tokens,
+        needs_vision=bool(trip.call.images),
+        request_id=record.request_id,
+    )
+    prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
+    while True:
+        decision = decide(views, ask, ports.upstream.held_images)
+        view = next(view for view in views if view.name == decision.backend)
+        frame.note_decision(record, decision, view)
+        account = ports.upstream.open_account(decision.backend, cost)
+        try:
+            x.watch.lap("decide")
+            if prepared is None:
+                prepared = await _prepare(trip, facts)
+                x.watch.lap("prepare")
+            request = _request(trip, prepared, view.engine)
+            x.watch.lap("splice")
+            record.attempts += 1
+            try:
+                response = await ports.upstream.forward(decision.backend, request)
+            except NotTaken as refusal:
+                record.retry_reasons.append(refusal.reason)
+                ask = replace(ask, excluded=ask.excluded | {decision.backend})
+                views = ports.upstream.views()
+                if _can_go_elsewhere(views, ask) and ports.upstream.may_retry():
+                    continue
+                if refusal.response is None:
+                    raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
+                response = refusal.response
+            try:
+                x.watch.lap("forward")
+                account.answered()
+                if response.status < 400:
+                    ports.upstream.learn_images(decision.backend, ask.images)
+                tail = await _relay(trip, decision, response)
+                _settle(trip, response, tail)
+            finally:
+                response.close()
+            return
+        finally:
+            account.close()
+
+
+def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
+    try:
+        decide(views, ask, lambda _backend, _images: 0)
+    except (NoBackend, ModelNotFound):
+        return False
+    return True
+
+
+async def _prepare(trip: _Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[ImagePart, Prepared]]:
+    """Prepared bytes of every image that changes, by its part."""
+    call, record = trip.call, trip.x.record
+    changing = [
+        (part, PrepareJob(SourceRef(part.name, part.source), fact, plan))
+        for part, fact, plan in zip(call.images, facts, trip.plans)
+        if not plan.untouched and not trip.policy.shadow
+    ]
+    if not changing or trip.looked is None:
+        return ()
+    results = await trip.x.ports.media.prepare(trip.body, trip.looked, [job for _, job in changing], trip.scope)
+    frame.note_prepared(record, results)
+    return [(part, result.prepared) for (part, _), result in zip(changing, results, strict=True)]
+
+
+def _request(
+    trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine: EngineKind
+) -> UpstreamRequest:
+    """The request as it goes out: untouched bytes as views of the body, changed parts spliced in."""
+    x, body = trip.x, trip.body
+    operations = (
+        () if trip.policy.shadow else edits_of(trip.call, trip.policy, engine, prepared, x.world.cache_salt, x.record)
+    )
+    spliced = splice(body.view, body.start, body.stop, edit(trip.skeleton, operations))
+    x.record.forwarded_bytes = spliced.byte_count
+    head = x.client.head
+    return UpstreamRequest(
+        head.method,
+        head.path,
+        head.query,
+        forward_headers(head, keep_authorization=not x.world.has_tenants),
+        spliced.chunks,
+        spliced.byte_count,
+    )
+
+
+async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) -> bytes:
+    """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
+    x, client, record = trip.x, trip.x.client, trip.x.record
+    if client.started and response.status != 200:
+        text = await response.chunk()
+        raise BackendFailed(f"The backend refused the request with status {response.status}.", detail=repr(text[:500]))
+    if not client.started:
+        record.status = response.status
+    headers = response_headers(record, decision, response.headers)
+    record.first_byte_s = x.ports.clock.now_s()
+    await client.start(response.status, headers, response.content_length)
+    tail: deque[bytes] = deque()
+    tail_bytes = 0
+    while chunk := await response.chunk():
+        record.response_bytes += len(chunk)
+        tail.append(chunk)
+        tail_bytes += len(chunk)
+        while tail_bytes - len(tail[0]) >= USAGE_TAIL_BYTES:
+            tail_bytes -= len(tail.popleft())
+        await client.write(chunk)
+    await client.finish()
+    x.watch.lap("relay")
+    return b"".join(tail)
+
+
+def _settle(trip: _Trip, response: UpstreamResponse, tail: bytes) -> None:
+    """Compare the estimate with what the engine says and give the budget back; never fails the request."""
+    x, record, estimate = trip.x, trip.x.record, trip.estimate
+    if response.status >= 400:
+        record.outcome = "backend_refused"
+    else:
+        record.usage = x.dialect.usage(tail, streamed=trip.call.stream)
+    usage = record.usage
+    if usage is None:
+        trip.reservation.settle(estimate.kv_tokens)
+    else:
+        trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
+        if usage.image_tokens is None or usage.image_tokens == estimate.image_tokens:
+            text_tokens = usage.prompt_tokens - estimate.image_tokens - estimate.image_overhead_tokens
+            x.world.book.learn_text(trip.served, trip.call.text_bytes, trip.call.message_count, text_tokens)
+    x.watch.lap("settle")

@@ -1,0 +1,98 @@
+"""The models that are served now: what each costs, and what was learnt of its text.
+
+Decided here: which checkpoint, caps and context count for one served name over all backends that serve it. Not decided
+here: which backend a request goes to, and what is refused.
+
+Backends of one model may be started with different pixel caps. A plan is made before a backend is chosen, so it uses the
+*largest* effective cap of the group: no backend gets less than it would have looked at, the others shrink the rest
+themselves, and the estimate is an upper bound for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
+from gateway.models.checkpoint import Checkpoint
+from gateway.models.families import family_of
+from gateway.models.family import Family
+from gateway.models.text import RatioLearner, TextEstimate
+from gateway.types import BackendView
+
+# How many served names are remembered; names come from backends, so this is only a bound on a bound.
+_REMEMBERED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """One served name as all its backends together serve it. ``context_tokens`` None = nobody said."""
+
+    name: str
+    match: CatalogMatch
+    family: Family
+    checkpoint: Checkpoint
+    context_tokens: int | None
+    serves_images: bool
+
+
+class ModelBook:
+    """Look-ups are kept per (name, facts of its backends); learning is per served name."""
+
+    def __init__(self, catalog: Catalog, overrides: Mapping[str, ModelOverride] | None = None) -> None:
+        self._catalog = catalog
+        self._overrides = dict(overrides or {})
+        self._served: dict[tuple[object, ...], ServedModel] = {}
+        self._learners: dict[str, RatioLearner] = {}
+
+    def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
+        """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
+        serving = [view for view in views if not view.models or name in view.models]
+        caps = {view.max_pixels for view in serving}
+        contexts = {view.context_tokens for view in serving}
+        root = next((view.model_root for view in serving if view.model_root is not None), None)
+        vision = any(view.vision for view in serving)
+        key = (name, root, frozenset(caps), frozenset(contexts), vision)
+        found = self._served.get(key)
+        if found is None:
+            if len(self._served) >= _REMEMBERED:
+                self._served.clear()
+            found = self._served[key] = self._make(name, root, caps, contexts, vision=vision)
+        return found
+
+    def _make(
+        self, name: str, root: str | None, caps: set[int | None], contexts: set[int | None], *, vision: bool
+    ) -> ServedModel:
+        override = self._overrides.get(name)
+        match = self._catalog.find(name, root=root, override=override)
+        checkpoint = match.checkpoint
+        known_caps = [cap for cap in caps if cap is not None]
+        if known_caps and None not in caps:
+            checkpoint = checkpoint.with_(max_pixels=max(known_caps))
+        context: int | None
+        if override is not None and override.context_tokens is not None:
+            context = override.context_tokens
+        elif contexts and None not in contexts:
+            context = max(tokens for tokens in contexts if tokens is not None)
+        else:
+            context = None
+        return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision)
+
+    def estimate_text(self, served: ServedModel, byte_count: int, message_count: int) -> TextEstimate:
+        """Tokens of the prompt's text with the template's own, by the ratio learnt for this model so far."""
+        overhead = served.checkpoint.template.overhead_tokens(message_count)
+        least = served.checkpoint.template.overhead_tokens(message_count, has_system=True)
+        text = self._learner(served).estimate(byte_count)
+        return TextEstimate(text.expected + overhead, text.lower_bound + least, text.upper_bound + overhead)
+
+    def learn_text(self, served: ServedModel, byte_count: int, message_count: int, prompt_text_tokens: int) -> None:
+        """Take in what an engine counted for a prompt's text (images and their wrappers taken off)."""
+        overhead = served.checkpoint.template.overhead_tokens(message_count)
+        if prompt_text_tokens > overhead:
+            self._learners[served.name] = self._learner(served).update(byte_count, prompt_text_tokens - overhead)
+
+    def _learner(self, served: ServedModel) -> RatioLearner:
+        found = self._learners.get(served.name)
+        if found is None:
+            found = self._learners[served.name] = RatioLearner(served.checkpoint.bytes_per_text_token)
+        return found

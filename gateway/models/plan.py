@@ -1,0 +1,90 @@
+"""From facts to a plan: what is done to one image, and what it costs before and after.
+
+Decided here: whether an image is passed byte for byte, and otherwise its target size and the list of reasons. Not decided
+here: which cap applies (policy and backend say so), how pixels become tokens (the family), how pixels are made (media).
+
+*Conforming* means: upright, one frame, at most eight bits, opaque, RGB, grey or palette, in a format every engine takes,
+each side at least one grid unit, under the cap, and written as a canonical data URL. Conforming images are untouched
+whatever their multiple; sizes go to the grid only where an image is changed anyway (design, table of defaults).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.errors import Undecodable
+from gateway.models.checkpoint import Checkpoint
+from gateway.models.family import Family, Target
+from gateway.types import Change, ColourModel, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
+
+# What vLLM 0.32 and SGLang 0.5.23 both decode without surprises; everything else is delivered as PNG or JPEG.
+ENGINE_FORMATS = frozenset({ImageFormat.JPEG, ImageFormat.PNG, ImageFormat.WEBP})
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRules:
+    """The policy's part of a plan. ``cap_pixels`` None = only the engine's own cap; ``preserve`` never resizes."""
+
+    cap_pixels: int | None
+    background: tuple[int, int, int]
+    output: OutputFormat
+    jpeg_quality: int
+    preserve: bool
+    version: str
+
+
+def _shape_changes(probe: Probe) -> list[Change]:
+    changes = []
+    if probe.orientation != 1:
+        changes.append(Change.ORIENTATION)
+    if probe.frames > 1:
+        changes.append(Change.FRAMES)
+    if probe.bits_per_sample > 8:
+        changes.append(Change.BIT_DEPTH)
+    if probe.has_alpha:
+        changes.append(Change.ALPHA)
+    if probe.colour is ColourModel.CMYK:
+        changes.append(Change.COLOUR)
+    if probe.format not in ENGINE_FORMATS:
+        changes.append(Change.FORMAT)
+    return changes
+
+
+def _target(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules) -> Target | None:
+    """The planned size, or ``None`` where the image keeps its own."""
+    if rules.preserve:
+        return None
+    target = family.plan(size, checkpoint, cap_pixels=rules.cap_pixels, cap_tokens=None)
+    return None if target.size == size else target
+
+
+def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules: PlanRules) -> ImagePlan:
+    """Plan one image for one model. ``checkpoint`` carries the backend's effective pixel cap.
+
+    Raises Undecodable for a file that is cut off, AspectRatioExceeded for shapes the model's processor refuses.
+    """
+    probe = facts.probe
+    if not probe.complete:
+        raise Undecodable("The image's data ends before the image does.")
+    original = probe.upright
+    before = family.image_tokens(original, checkpoint)
+    target = _target(original, family, checkpoint, rules)
+    changes = _shape_changes(probe)
+    if target is not None:
+        changes.insert(0, Change.RESIZED if target.size.pixels < original.pixels else Change.ENLARGED)
+    if not changes:
+        if facts.remote:
+            changes.append(Change.REMOTE)
+        elif not facts.canonical:
+            changes.append(Change.DATA_URL)
+    return ImagePlan(
+        original=original,
+        target=original if target is None else target.size,
+        changes=tuple(changes),
+        output=rules.output,
+        jpeg_quality=rules.jpeg_quality,
+        background=rules.background,
+        version=rules.version,
+        before=before,
+        after=before if target is None else target.tokens,
+    )

@@ -1,0 +1,119 @@
+"""What leaves: the headers a backend gets, the edits of the body, and the headers a client gets.
+
+Decided here: which of the client's own headers and fields go no further, what is added, and how what was done is told.
+Not decided here: hop-by-hop headers and engine routing headers (``upstream``), how an edit is made (``splice``).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
+from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
+from gateway.types import (
+    Call,
+    Decision,
+    EngineKind,
+    ExchangeRecord,
+    HeaderList,
+    ImagePart,
+    Prepared,
+    RequestHead,
+    TenantId,
+    dotted,
+)
+
+Salt = Callable[[TenantId, str | None], str]
+
+# 32 hex digits each; more would come near the 4 KiB that some proxies allow a header line.
+MAX_DIGESTS = 32
+_OURS_PREFIX = "x-vlmgw-"
+# Responses of ours replace these, should a backend send them.
+_REPLACED = frozenset({"x-request-id", "server-timing"})
+
+
+def forward_headers(head: RequestHead, *, keep_authorization: bool) -> HeaderList:
+    """The client's headers without our own and, once tenants have keys, without its credentials."""
+    kept = []
+    has_request_id = False
+    for name, value in head.headers:
+        lower = name.lower()
+        if lower.startswith(_OURS_PREFIX) or (not keep_authorization and lower in ("authorization", "x-api-key")):
+            continue
+        if lower == "x-request-id":
+            has_request_id = True
+            if value != head.request_id:
+                continue
+        kept.append((name, value))
+    if not has_request_id or not any(name.lower() == "x-request-id" for name, _ in kept):
+        kept.append(("x-request-id", head.request_id))
+    return kept
+
+
+def edits_of(
+    call: Call,
+    policy: EffectivePolicy,
+    engine: EngineKind,
+    prepared: Sequence[tuple[ImagePart, Prepared]],
+    salt: Salt,
+    record: ExchangeRecord,
+) -> list[Operation]:
+    """Everything that is changed in the body, as operations for ``splice``; empty = relayed as it came.
+
+    Fields that only an engine understands are added to backends known to be vLLM or SGLang, to no other.
+    """
+    operations: list[Operation] = []
+    if policy.model is not None and policy.model != call.model:
+        operations.append(rename_model(policy.model))
+    if policy.engine_fields is EngineFields.STRIP and call.foreign_fields:
+        operations += [RemoveMember(pointer[:-1], str(pointer[-1])) for pointer in call.foreign_fields]
+        record.stripped_fields = tuple(dotted(pointer) for pointer in call.foreign_fields)[:16]
+    if policy.cache_salt is not CacheSalt.NONE and engine is not EngineKind.GENERIC:
+        user = call.user if policy.cache_salt is CacheSalt.USER else None
+        operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
+    made = {part.pointer: image for part, image in prepared}
+    for part in call.images:
+        image = made.get(part.pointer)
+        if image is None and part.wrap:
+            operations.append(Wrap(part.pointer, b'{"url":', b"}"))
+        elif image is not None and part.wrap:
+            operations.append(SetValue(part.pointer, (b'{"url":"', image.data_url, b'"}')))
+        elif image is not None:
+            operations.append(SetString(part.pointer, image.data_url))
+    return operations
+
+
+def server_timing(stages: Sequence[tuple[str, float]]) -> str:
+    """Every stage so far in milliseconds (W3C Server Timing); a stage met twice counts together."""
+    total_ms: dict[str, float] = {}
+    for stage, seconds in stages:
+        total_ms[stage] = total_ms.get(stage, 0.0) + seconds * 1000
+    return ", ".join([f"{stage};dur={ms:.2f}" for stage, ms in total_ms.items()])
+
+
+def response_headers(record: ExchangeRecord, decision: Decision, backend_headers: HeaderList) -> list[tuple[str, str]]:
+    """The backend's end-to-end headers and ours."""
+    headers = [
+        (name, value)
+        for name, value in backend_headers
+        if (lower := name.lower()) not in _REPLACED and not lower.startswith(_OURS_PREFIX)
+    ]
+    headers.append(("x-request-id", record.request_id))
+    headers.append(("x-vlmgw-backend", decision.backend))
+    estimate = record.estimate
+    if estimate is not None:
+        images = record.images_passed + record.images_shrunk + record.images_recoded
+        if images:
+            headers += [
+                ("x-vlmgw-image-tokens", str(estimate.image_tokens)),
+                ("x-vlmgw-image-tokens-original", str(record.image_tokens_original)),
+                (
+                    "x-vlmgw-images",
+                    f"passed={record.images_passed}, shrunk={record.images_shrunk}, recoded={record.images_recoded}",
+                ),
+                ("x-vlmgw-image-digests", ",".join(record.image_digests[:MAX_DIGESTS])),
+            ]
+        headers.append(("x-vlmgw-prompt-tokens-estimate", str(estimate.prompt_tokens)))
+    headers.append(("Server-Timing", server_timing(record.stages)))
+    return headers

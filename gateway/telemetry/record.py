@@ -1,0 +1,188 @@
+"""One exchange becomes metrics and one access line.
+
+Decided here: which facts count where, and that values which are not configured become ``other``. Not decided here: the
+facts. Called once per exchange, on the loop, and kept cheap: bound children, one dict for the line.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from gateway.telemetry.log import JsonLog
+from gateway.telemetry.metrics import OTHER, Metrics
+from gateway.types import ExchangeRecord
+
+# Stages that wait for others: the image source, the tenant's budget, the engine, the client.
+_NOT_OURS = frozenset({"read", "fetch_remote", "reserve", "forward", "relay"})
+
+
+def image_bucket(images: int) -> str:
+    """The label of overhead_seconds: 0, 1, 2-4, 5+."""
+    if images <= 1:
+        return str(images)
+    return "2-4" if images <= 4 else "5+"
+
+
+class ExchangeRecorder:
+    """Implements the journey's Recorder port. ``is_tenant`` tells which tenant names are configured."""
+
+    def __init__(self, metrics: Metrics, log: JsonLog, is_tenant: Callable[[str], bool]) -> None:
+        self._metrics = metrics
+        self._log = log
+        self._is_tenant = is_tenant
+
+    def record(self, exchange: ExchangeRecord) -> None:
+        self._count(exchange)
+        self._log.access(access_line(exchange))
+
+    def _count(self, x: ExchangeRecord) -> None:
+        m = self._metrics
+        tenant = x.tenant if x.tenant is not None and self._is_tenant(x.tenant) else OTHER
+        m.inc("requests_total", x.dialect, x.outcome)
+        m.inc("tenant_requests_total", tenant, x.outcome)
+        if x.code is not None:
+            m.inc("errors_total", x.code)
+        ended = x.ended_s if x.ended_s is not None else x.started_s
+        m.observe("request_duration_seconds", ended - x.started_s, x.dialect, "true" if x.stream else "false")
+        if x.first_byte_s is not None:
+            m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
+        images = x.images_passed + x.images_shrunk + x.images_recoded
+        m.observe("overhead_seconds", sum(s for stage, s in x.stages if stage not in _NOT_OURS), image_bucket(images))
+        for stage, seconds in x.stages:
+            m.observe("stage_duration_seconds", seconds, stage)
+        if images:
+            self._count_images(x)
+        if x.stripped_fields:
+            m.inc("stripped_fields_total", by=len(x.stripped_fields))
+        self._count_tokens(x, tenant)
+        self._count_upstream(x)
+
+    def _count_images(self, x: ExchangeRecord) -> None:
+        m = self._metrics
+        counts = (("passed", x.images_passed), ("resized", x.images_shrunk), ("reencoded", x.images_recoded))
+        for action, count in counts:
+            if count:
+                m.inc("images_total", action, by=count)
+        for change, count in x.changes.items():
+            m.inc("image_changes_total", change, by=count)
+        m.inc("image_bytes_total", "in", by=x.image_bytes_in)
+        m.inc("image_bytes_total", "out", by=x.image_bytes_out)
+        m.inc("image_pixels_total", "in", by=x.image_pixels_in)
+        m.inc("image_pixels_total", "out", by=x.image_pixels_out)
+        if x.estimate is not None and x.family is not None:
+            m.inc("image_tokens_total", x.family, "asked", by=x.image_tokens_original)
+            m.inc("image_tokens_total", x.family, "sent", by=x.estimate.image_tokens)
+        if x.cache_queries:
+            m.inc("prepared_cache_queries_total", by=x.cache_queries)
+            m.inc("prepared_cache_hits_total", by=x.cache_hits)
+
+    def _count_tokens(self, x: ExchangeRecord, tenant: str) -> None:
+        m = self._metrics
+        if x.estimate is not None:
+            m.inc("estimated_tokens_total", "text", by=x.estimate.text_tokens)
+            m.inc("estimated_tokens_total", "image", by=x.estimate.image_tokens)
+            m.inc("estimated_tokens_total", "output", by=x.estimate.output_tokens)
+        if x.usage is None:
+            if x.outcome == "ok" and x.estimate is not None:
+                m.inc("unverified_total", x.dialect)
+            return
+        m.inc("tokens_total", tenant, "prompt", by=x.usage.prompt_tokens)
+        m.inc("tokens_total", tenant, "completion", by=x.usage.completion_tokens)
+        if x.usage.cached_tokens:
+            m.inc("tokens_total", tenant, "cached", by=x.usage.cached_tokens)
+        if x.estimate is None or x.family is None:
+            return
+        if x.estimate.prompt_tokens:
+            m.observe("estimate_ratio", x.usage.prompt_tokens / x.estimate.prompt_tokens, x.family)
+        if x.usage.image_tokens is not None and x.usage.image_tokens != x.estimate.image_tokens:
+            m.inc("image_token_drift_total", x.family)
+            self._log.limited(
+                "warning", "image_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
+                estimated=x.estimate.image_tokens, actual=x.usage.image_tokens,
+            )  # fmt: skip
+
+    def _count_upstream(self, x: ExchangeRecord) -> None:
+        m = self._metrics
+        for reason in x.retry_reasons:
+            m.inc("upstream_retries_total", reason)
+        if x.backend is None:
+            return
+        result = "ok" if x.outcome in ("ok", "client_gone") else x.code or x.outcome
+        m.inc("upstream_requests_total", x.backend, result)
+        if x.decision_reason is not None:
+            m.inc("route_decisions_total", x.decision_reason)
+        images = x.images_passed + x.images_shrunk + x.images_recoded
+        if images:
+            m.inc("affinity_queries_total", by=images)
+            m.inc("affinity_hits_total", by=x.images_known)
+        forward = next((seconds for stage, seconds in x.stages if stage == "forward"), None)
+        if forward is not None and x.engine is not None:
+            m.observe("upstream_ttft_seconds", forward, x.engine)
+
+
+def access_line(x: ExchangeRecord) -> dict[str, object]:
+    """The access line's fields; those that do not apply are left out."""
+    ended = x.ended_s if x.ended_s is not None else x.started_s
+    line: dict[str, object] = {
+        "time": time.time(),
+        "event": "exchange",
+        "request_id": x.request_id,
+        "dialect": x.dialect,
+        "path": x.path,
+        "status": x.status,
+        "outcome": x.outcome,
+        "total_ms": _ms(ended - x.started_s),
+        "stages_ms": {stage: _ms(seconds) for stage, seconds in x.stages},
+        "request_bytes": x.request_bytes,
+        "forwarded_bytes": x.forwarded_bytes,
+        "response_bytes": x.response_bytes,
+    }
+    optional = {
+        "code": x.code,
+        "detail": x.detail,
+        "tenant": x.tenant,
+        "task": x.task,
+        "task_reason": x.task_reason,
+        "model": x.model[:128] if x.model else None,
+        "stream": x.stream or None,
+        "shadow": x.shadow or None,
+        "backend": x.backend,
+        "decision": x.decision_reason,
+        "attempts": x.attempts if x.attempts > 1 else None,
+        "retries": x.retry_reasons or None,
+        "stripped": x.stripped_fields or None,
+        "trace_id": x.trace_id,
+        "ttfb_ms": None if x.first_byte_s is None else _ms(x.first_byte_s - x.started_s),
+    }
+    line.update({key: value for key, value in optional.items() if value is not None})
+    if x.images_passed or x.images_shrunk or x.images_recoded:
+        line["images"] = {
+            "passed": x.images_passed,
+            "shrunk": x.images_shrunk,
+            "recoded": x.images_recoded,
+            "changes": x.changes,
+            "bytes_in": x.image_bytes_in,
+            "bytes_out": x.image_bytes_out,
+            "pixels_in": x.image_pixels_in,
+            "pixels_out": x.image_pixels_out,
+            "tokens_original": x.image_tokens_original,
+            "digests": x.image_digests,
+        }
+    if x.estimate is not None:
+        e = x.estimate
+        line["estimate"] = {
+            "text": e.text_tokens, "image": e.image_tokens, "prompt": e.prompt_tokens, "output": e.output_tokens,
+        }  # fmt: skip
+    if x.usage is not None:
+        line["usage"] = {key: value for key, value in (
+            ("prompt", x.usage.prompt_tokens), ("completion", x.usage.completion_tokens),
+            ("cached", x.usage.cached_tokens), ("image", x.usage.image_tokens),
+        ) if value is not None}  # fmt: skip
+    if x.findings:
+        line["findings"] = x.findings
+    return line
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
