@@ -7,16 +7,30 @@ it is asked for; one that does not answer at all raises Unanswered.
 from __future__ import annotations
 
 import asyncio
+from typing import TypeAlias
 
 import httpx
 
 from gateway.types import EngineKind
+from gateway.upstream.engines import asked_paths, engine_of, recognise
 from gateway.upstream.engines.contract import Engine, EngineFacts
-from gateway.upstream.engines.registry import asked_paths, engine_of, recognise
 from gateway.upstream.settings import BackendSettings
 
 # A document of facts is a few hundred kilobytes at most (vLLM's metrics); more is not what we asked for.
 _DOCUMENT_LIMIT_BYTES = 8 * 1024 * 1024
+
+
+ProbeClient: TypeAlias = httpx.AsyncClient
+
+
+def probe_client(timeout_s: float) -> ProbeClient:
+    """The client of all probes. It keeps no connection: one the engine has closed would be a false alarm."""
+    return httpx.AsyncClient(
+        timeout=timeout_s,
+        trust_env=False,
+        follow_redirects=False,
+        limits=httpx.Limits(max_keepalive_connections=0),
+    )
 
 
 class Unanswered(Exception):

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from gateway.types import BackendName, BackendView, EngineKind
 from gateway.upstream.accounts import Load
 from gateway.upstream.breaker import Breaker
+from gateway.upstream.engines import engine_of
 from gateway.upstream.engines.contract import Engine, EngineFacts, EngineLoad
-from gateway.upstream.engines.registry import engine_of
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
 _VIEW_AGE_LIMIT_S = 1.0

@@ -9,18 +9,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-import httpx
-
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Account, Client, Clock, UpstreamRequest
 from gateway.routing.affinity import ImageIndex
 from gateway.types import BackendName, BackendView, RequestCost
+from gateway.upstream.discover import ProbeClient, probe_client
 from gateway.upstream.engines.contract import DRAINING
 from gateway.upstream.health import Watcher
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.retry import RetryBudget
 from gateway.upstream.settings import UpstreamSettings
-from gateway.upstream.transport import EngineResponse, Transport
+from gateway.upstream.transport.exchange import Transport
+from gateway.upstream.transport.response import EngineResponse
 
 
 class UpstreamService:
@@ -35,18 +35,12 @@ class UpstreamService:
         self._images = ImageIndex(settings.image_index_entries)
         self._watchers: dict[BackendName, Watcher] = {}
         self._tasks: list[asyncio.Task[None]] = []
-        self._probes: httpx.AsyncClient | None = None
+        self._probes: ProbeClient | None = None
 
     async def start(self) -> None:
         """Open the pool, ask every backend what it is (at most ``discovery_timeout_s``), then keep watching."""
         await self._transport.open()
-        self._probes = httpx.AsyncClient(
-            timeout=self._settings.probe_timeout_s,
-            trust_env=False,
-            follow_redirects=False,
-            # A probe that fails on a connection the engine has closed would be a false alarm.
-            limits=httpx.Limits(max_keepalive_connections=0),
-        )
+        self._probes = probe_client(self._settings.probe_timeout_s)
         for backend in self._registry:
             self._watchers[backend.name] = Watcher(
                 backend, self._probes, self._settings, self._clock, self._images.forget

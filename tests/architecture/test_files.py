@@ -40,7 +40,7 @@ REGISTRIES: dict[str, dict[str, str]] = {
     "policy/rules": {},
     "routing/filters": {},
     "routing/scorers": {},
-    "upstream/engines": {},
+    "upstream/engines": {"reading": "reads the documents that engines answer with"},
 }
 
 

@@ -1,0 +1,55 @@
+"""Which pooled connections may be used: none that has something to read.
+
+Between two exchanges an engine has nothing to say, so whatever is readable is the end of the connection (or rubbish).
+The loop may not have seen it yet: uvicorn closes idle connections after 5 s, some servers right after a response that
+announced keep-alive. Asking the kernel costs about a microsecond.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from weakref import WeakSet
+
+import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+
+
+class FreshConnector(aiohttp.TCPConnector):
+    """A pool without limits (the journey bounds what is in flight) that hands out only quiet connections."""
+
+    def __init__(self, keepalive_s: float) -> None:
+        super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
+        self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
+        self._poll = select.poll()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> Connection:
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            transport = connection.transport
+            if transport is not None and transport not in self._known:
+                # No water marks: from here on ``drain`` returns when the kernel has everything.
+                transport.set_write_buffer_limits(high=0)
+                self._known.add(transport)
+                return connection
+            if transport is not None and self._is_quiet(transport):
+                return connection
+            connection.close()
+
+    def _is_quiet(self, transport: asyncio.BaseTransport) -> bool:
+        sock: socket.socket | None = transport.get_extra_info("socket")
+        if sock is None or sock.fileno() < 0:
+            return False
+        descriptor = sock.fileno()
+        self._poll.register(descriptor, select.POLLIN | select.POLLRDHUP)
+        try:
+            return not self._poll.poll(0)
+        finally:
+            self._poll.unregister(descriptor)

@@ -1,0 +1,180 @@
+"""One request, one response, one verdict: the client session and what a failure proves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+from yarl import URL
+
+from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
+from gateway.ports import Client, UpstreamRequest
+from gateway.types import BackendName
+from gateway.upstream import headers
+from gateway.upstream.engines.contract import ERROR_HEAD_BYTES, Engine
+from gateway.upstream.registry import Backend
+from gateway.upstream.settings import UpstreamSettings
+from gateway.upstream.transport.connector import FreshConnector
+from gateway.upstream.transport.response import EngineResponse
+from gateway.upstream.transport.upload import Pieces, Relayed, Upload
+
+_URLS_LIMIT = 512
+_SKIPPED_HEADERS = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+# Long header lines from an engine are legitimate (load reports, trace state).
+_HEADER_LIMIT_BYTES = 64 * 1024
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
+_BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+
+
+class Transport:
+    """Sends requests to backends. ``open`` before the first one, ``close`` after the last."""
+
+    def __init__(self, settings: UpstreamSettings) -> None:
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+        self._urls: dict[tuple[BackendName, str], URL] = {}
+
+    async def open(self) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=FreshConnector(self._settings.keepalive_s),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            skip_auto_headers=_SKIPPED_HEADERS,
+            timeout=aiohttp.ClientTimeout(total=None, connect=self._settings.connect_timeout_s),
+            max_line_size=_HEADER_LIMIT_BYTES,
+            max_field_size=_HEADER_LIMIT_BYTES,
+        )
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def forward(self, backend: Backend, request: UpstreamRequest) -> EngineResponse:
+        """Send a body that lies in memory, once. Raises NotTaken, BackendLost, BackendTimeout."""
+        stall = asyncio.timeout(None)
+        upload = None
+        if request.body:
+            upload = Pieces(request.body, request.body_bytes, stall, self._settings.response_timeout_s)
+        return await self._exchange(backend, request, upload, stall)
+
+    async def stream(
+        self, backend: Backend, request: UpstreamRequest, client: Client, limit_bytes: int
+    ) -> EngineResponse:
+        """Send a body while it is read from the client, once.
+
+        Raises NotTaken (nothing was read from the client yet), BackendUnreachable (something was, so it cannot go
+        elsewhere), BackendLost, BackendTimeout, BodyTooLarge and whatever reading from the client raises.
+        """
+        stall = asyncio.timeout(None)
+        upload = None
+        if client.head.content_length != 0 and (request.method not in _BODILESS or client.head.content_length):
+            upload = Relayed(client, limit_bytes, stall, self._settings.response_timeout_s)
+        try:
+            return await self._exchange(backend, request, upload, stall)
+        except (NotTaken, BackendLost, BackendTimeout) as failure:
+            if upload is not None and upload.client_failure is not None:
+                raise upload.client_failure from None
+            if isinstance(failure, NotTaken) and failure.response is None and upload is not None and upload.read_bytes:
+                raise BackendUnreachable(detail=str(failure)) from failure
+            raise
+
+    async def _exchange(
+        self, backend: Backend, request: UpstreamRequest, upload: Upload | None, stall: asyncio.Timeout
+    ) -> EngineResponse:
+        outgoing = headers.outgoing(request.headers, self._hop(backend), keep_authorization=self._keeps_keys(backend))
+        try:
+            async with stall:
+                if upload is None:
+                    stall.reschedule(asyncio.get_running_loop().time() + self._settings.response_timeout_s)
+                received = await self._opened().request(
+                    request.method,
+                    self._url(backend, request),
+                    headers=outgoing.headers,
+                    data=upload,
+                    allow_redirects=False,
+                    middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
+                )
+        except (aiohttp.ClientError, OSError) as error:
+            _abandon(upload)
+            raise _verdict(error, upload, timed_out=stall.expired()) from error
+        except BaseException:
+            _abandon(upload)
+            raise
+        if upload is not None:
+            upload.unwatch()
+        response = EngineResponse(received, upload, outgoing.stripped)
+        response.limit_silence(self._settings.idle_timeout_s)
+        if received.status >= 500 and received.content_type != "text/event-stream":
+            await _raise_refusal(backend.engine, response)
+        return response
+
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError("the transport is not open")
+        return self._session
+
+    def _url(self, backend: Backend, request: UpstreamRequest) -> URL:
+        """Path and query as received: nothing is decoded, encoded or normalised on the way."""
+        if request.query:
+            return URL(f"{backend.root}{request.path}?{request.query}", encoded=True)
+        key = (backend.name, request.path)
+        url = self._urls.get(key)
+        if url is None:
+            url = URL(backend.root + request.path, encoded=True)
+            if len(self._urls) < _URLS_LIMIT:
+                self._urls[key] = url
+        return url
+
+    def _hop(self, backend: Backend) -> tuple[tuple[str, str], ...]:
+        key = backend.settings.api_key
+        return () if key is None else (("Authorization", f"Bearer {key}"),)
+
+    def _keeps_keys(self, backend: Backend) -> bool:
+        return self._settings.forward_authorization and backend.settings.api_key is None
+
+
+def _abandon(upload: Upload | None) -> None:
+    if upload is not None:
+        upload.abandon()
+
+
+def _verdict(error: Exception, upload: Upload | None, *, timed_out: bool) -> NotTaken | BackendLost | BackendTimeout:
+    """What a failure before the response's head proves."""
+    detail = f"{type(error).__name__}: {error}"
+    unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    if unconnected or (upload is not None and not upload.started):
+        return NotTaken("connect", detail)
+    if upload is not None and not upload.sent:
+        return NotTaken("body_not_sent", detail)
+    if timed_out:
+        return BackendTimeout(detail="no response head in time")
+    return BackendLost(detail=f"before the response: {detail}")
+
+
+async def _raise_refusal(engine: Engine, response: EngineResponse) -> None:
+    """Raise NotTaken, with the response to be relayed if there is nowhere else to go."""
+    try:
+        body = await response.read_ahead(ERROR_HEAD_BYTES)
+    except BaseException:
+        response.close()
+        raise
+    reason = None if body is None else engine.refusal(response.status, body)
+    if reason is not None:
+        raise NotTaken(reason, f"status {response.status}", response)
+
+
+class _Broken(aiohttp.ClientError):
+    """A lost connection in a type that aiohttp does not answer by sending the request again."""
+
+
+async def _no_resend(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _Broken(f"{type(error).__name__}: {error}") from error
+
+
+_NO_RESEND = (_no_resend,)
