@@ -6,10 +6,10 @@ and gives 400 for whatever it cannot read.
 """
 
 import asyncio
-import binascii
 from urllib.parse import urlsplit
 
 import aiohttp
+import pybase64
 
 from gateway.simulator.refusal import Refusal
 from gateway.simulator.settings import EngineKind
@@ -44,8 +44,8 @@ def read_data_url(url: str, engine: EngineKind) -> bytes:
 
 def _decode_base64(payload: str) -> bytes:
     try:
-        return binascii.a2b_base64(payload.encode("ascii"), strict_mode=True)
-    except (binascii.Error, UnicodeEncodeError):
+        return pybase64.b64decode(payload, validate=True)
+    except ValueError:
         raise Refusal(400, "Non-base64 digit found") from None
 
 

@@ -8,12 +8,12 @@ import asyncio
 import json
 import signal
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
+from typing import Protocol
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from gateway.simulator.contract import Contract
 from gateway.simulator.core import Core
 from gateway.simulator.fields import Json, JsonObject
 from gateway.simulator.record import FaultKind, Outcome
@@ -25,6 +25,26 @@ from gateway.simulator.web import CORE, FAULT, RECORD, DetailError, json_answer
 
 BODY_LIMIT_BYTES = 1 << 30
 _CLOSING_S = 1.0
+
+
+class Contract(Protocol):
+    """What an engine's contract brings: its routes, its envelopes, which paths a key guards."""
+
+    def routes(self) -> Sequence[web.AbstractRouteDef]:
+        """Every route of the engine, its administration included."""
+        ...
+
+    def envelope(self, path: str, refusal: Refusal) -> JsonObject:
+        """The body of a refusal on `path`."""
+        ...
+
+    def queue_full(self) -> Refusal:
+        """How the engine says that its queue is full."""
+        ...
+
+    def is_guarded(self, path: str) -> bool:
+        """Whether `path` needs the API key when one is set."""
+        ...
 
 
 class RunningSimulator:
