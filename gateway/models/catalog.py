@@ -37,7 +37,7 @@ class MatchHow(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelOverride:
-    """What the operator says of a served model; `None` keeps the catalogue's value. `checkpoint` is one of its names."""
+    """What the operator says of a served model; `None` keeps the catalogue's value. `checkpoint` is one its names."""
 
     checkpoint: str | None = None
     family: str | None = None

@@ -78,50 +78,69 @@ def normalised_size(size: Size, checkpoint: Checkpoint) -> Size:
     return Size(round(size.width * factor / short), round(size.height * factor / short))
 
 
-def is_on_grid(size: Size, factor: int) -> bool:
-    """Whether both sides are multiples of `factor`."""
-    return size.width % factor == 0 and size.height % factor == 0
+def is_settled(size: Size, checkpoint: Checkpoint) -> bool:
+    """Whether the processor leaves `size` exactly as it is: on the grid, within the limits, not too long."""
+    factor = checkpoint.factor
+    return (
+        size.width % factor == 0
+        and size.height % factor == 0
+        and checkpoint.min_pixels <= size.pixels <= checkpoint.max_pixels
+        and max(size.width, size.height) <= checkpoint.max_ratio * min(size.width, size.height)
+    )
 
 
-def capped_strip(size: Size, *, factor: int, cap_pixels: int) -> Size | None:
-    """One unit wide and as long as the cap allows; `None` unless `size` is so narrow that this is its true shape.
+def keeps_aspect(size: Size, target: Size, factor: int) -> bool:
+    """Whether one scale of `size` exists at which neither side of `target` is off by a whole grid unit."""
+    return (target.width - factor) * size.height < (target.height + factor) * size.width and (
+        target.height - factor
+    ) * size.width < (target.width + factor) * size.height
 
-    `smart_resize` clamps the short side to one unit but not the area, so it overshoots a cap of fewer units than the
-    aspect ratio. Along the scale of `size` the short side then lies below one unit, which makes this strip the grid
-    nearest to the right aspect.
+
+def trimmed(fitted: Size, cap_pixels: int, checkpoint: Checkpoint) -> Size:
+    """`fitted` with its long side cut back on the grid to keep the cap and the aspect limit; at least one cell.
+
+    `smart_resize` clamps the short side to one cell but not the area, so it overshoots a cap of fewer cells than the
+    aspect ratio; and rounding the short side down can push the result beyond the ratio that the processor accepts.
     """
-    units = cap_pixels // (factor * factor)
-    if units < 1:
-        return None
-    long, short = max(size.width, size.height), min(size.width, size.height)
-    if units * short >= long:
-        return None
-    return _oriented(size, units * factor, factor)
+    factor = checkpoint.factor
+    long, short = max(fitted.width, fitted.height), min(fitted.width, fitted.height)
+    longest = min(long, int(short * checkpoint.max_ratio), cap_pixels // short)
+    return _oriented(fitted, max(longest // factor * factor, factor), short)
 
 
-def is_at_floor(size: Size, *, factor: int, min_pixels: int) -> bool:
-    """Whether `size` is on the grid, large enough for the engine, and within one unit per side of the minimum."""
-    if not is_on_grid(size, factor) or size.pixels < min_pixels:
-        return False
-    return (size.width - factor) * (size.height - factor) < min_pixels
+def smallest_settled(size: Size, checkpoint: Checkpoint) -> Size:
+    """The floor: the smallest grid at the aspect of `size` that the engine neither enlarges nor refuses.
 
-
-def smallest_settled(size: Size, *, factor: int, min_pixels: int, max_ratio: float = QWEN_MAX_RATIO) -> Size:
-    """The smallest grid at the aspect of `size` that the engine does not enlarge (and does not refuse).
-
-    "At the aspect" means that one scale exists at which neither side is off by a whole unit. Ties go to the grid
-    whose aspect is nearest. Looks at a handful of grids around the exact scale, so it costs some microseconds.
+    Only grids that are their own floor count, so that the floor of a floor is itself; among those the cheapest, then
+    the nearest aspect. Shapes that have none (more than 50:1 under a `min_pixels` of more than 200 cells) get the
+    floor of the cheapest grid near them, which may not keep their aspect. Costs some tens of microseconds.
     """
+    factor = checkpoint.factor
+    units = ceil(checkpoint.min_pixels / (factor * factor))
     long, short = max(size.width, size.height), min(size.width, size.height)
-    units = ceil(min_pixels / (factor * factor))
+    while True:
+        grids = sorted(_grids(long, short, units, checkpoint.max_ratio))
+        for cells, _, across, along in grids:
+            own = _grids(max(across, along), min(across, along), units, checkpoint.max_ratio)
+            if min(own)[0] == cells:
+                return _oriented(size, along * factor, across * factor)
+        _, _, across, along = grids[0]
+        long, short = max(across, along), min(across, along)
+
+
+def _grids(long: int, short: int, units: int, max_ratio: float) -> list[tuple[int, float, int, int]]:
+    """Grids of at least `units` cells that keep the aspect: (cells, distance in aspect, across, along).
+
+    For each count of cells across, the fewest along. Around the exact scale there are at most six, and at least one:
+    the exact scale rounded up on both sides.
+    """
     exact = floor(sqrt(units * short / long))
-    grids: list[tuple[int, float, int, int]] = []
+    found = []
     for across in range(max(1, exact - 2), exact + 4):
         along = max(ceil(units / across), (across - 1) * long // short, 1)
         if (along - 1) * short < (across + 1) * long and max(across, along) <= max_ratio * min(across, along):
-            grids.append((across * along, abs(along / across - long / short), across, along))
-    _, _, across, along = min(grids)
-    return _oriented(size, along * factor, across * factor)
+            found.append((across * along, abs(along / across - long / short), across, along))
+    return found
 
 
 def _oriented(size: Size, long: int, short: int) -> Size:

@@ -50,7 +50,10 @@ def read_table(text: str) -> Table:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise TableError(f"checkpoints.toml: {error}") from None
-    _only(data, "checkpoints.toml", {"templates", "encoders", "series", "checkpoints"})
+    sections = {"templates", "encoders", "series", "checkpoints"}
+    _only(data, "checkpoints.toml", sections)
+    for section in sorted(sections - set(data)):
+        raise TableError(f"checkpoints.toml: {section} is missing")
     templates = {name: _built(ChatTemplate, raw, f"templates.{name}") for name, raw in data["templates"].items()}
     series = {name: _series(name, raw, templates) for name, raw in data["series"].items()}
     encoders = data["encoders"]
@@ -105,6 +108,7 @@ def _checkpoint(
         name = raw["name"]
     except KeyError as error:
         raise TableError(f"{place}: {error.args[0]} is missing or not defined") from None
+    _check_number(active, f"{place}.decoder.active_billion")
     if "linear" in raw:
         kv["linear"] = _built(LinearLayers, raw["linear"], f"{place}.linear")
     decoder["active_parameters"] = round(active * 1e9)

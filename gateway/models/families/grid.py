@@ -11,7 +11,16 @@ from dataclasses import dataclass
 
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.family import Target, TargetReason
-from gateway.models.geometry import capped_strip, is_at_floor, smallest_settled, smart_resize
+from gateway.models.geometry import (
+    check_ratio,
+    check_sides,
+    is_settled,
+    keeps_aspect,
+    normalised_size,
+    smallest_settled,
+    smart_resize,
+    trimmed,
+)
 from gateway.types import ImageTokens, Size
 
 
@@ -42,11 +51,15 @@ class GridFamily:
     def normalised(self, size: Size, checkpoint: Checkpoint) -> Size:
         """Sides below one grid unit crash engines, so such an image becomes what the processor would make of it.
 
-        That keeps its count; enlarging it at its own aspect would not (10x2000 is 29 tokens, 28x5600 is 200).
+        That keeps its count; enlarging it at its own aspect would not (10x2000 is 29 tokens, 28x5600 is 200). Where
+        the limits lie so close together that the engine would resize that again, the aspect is kept instead.
         """
+        check_sides(size)
+        check_ratio(size, checkpoint.max_ratio)
         if min(size.width, size.height) >= checkpoint.factor:
             return size
-        return self.engine_size(size, checkpoint)
+        grown = self.engine_size(size, checkpoint)
+        return grown if is_settled(grown, checkpoint) else normalised_size(size, checkpoint)
 
     def plan(
         self, size: Size, checkpoint: Checkpoint, *, cap_pixels: int | None = None, cap_tokens: int | None = None
@@ -61,11 +74,14 @@ class GridFamily:
         whole = self.engine_size(start, checkpoint)
         if cap is None or (start.pixels <= cap and whole.pixels <= cap):
             return self._plan_for_engine(size, start, whole, checkpoint)
-        for fitted in self._fits(start, min(cap, checkpoint.max_pixels), checkpoint):
-            if fitted.pixels <= cap and self.engine_size(fitted, checkpoint) == fitted:
-                reason = TargetReason.ENGINE_CAP if fitted == whole else TargetReason.POLICY_CAP
-                return Target(fitted, self._price(fitted, checkpoint), reached=True, reason=reason)
-        return self._nearest(start, whole, cap, checkpoint)
+        if start.pixels < checkpoint.min_pixels:
+            # The engine enlarges this image; every size that it leaves alone is larger, and we enlarge nothing.
+            return Target(start, self._price(whole, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
+        fitted = self._fitted(size, min(cap, checkpoint.max_pixels), checkpoint)
+        if fitted is None:
+            return self._nearest(size, start, whole, cap, checkpoint)
+        reason = TargetReason.ENGINE_CAP if fitted == whole else TargetReason.POLICY_CAP
+        return Target(fitted, self._price(fitted, checkpoint), reached=True, reason=reason)
 
     def _plan_for_engine(self, size: Size, start: Size, whole: Size, checkpoint: Checkpoint) -> Target:
         """No policy cap binds: shrink only what the engine would shrink, and only where that leaves the same count."""
@@ -73,34 +89,34 @@ class GridFamily:
         if not _shrinks(start, checkpoint):
             reason = TargetReason.CONFORMING if start == size else TargetReason.TOO_SMALL
             return Target(start, tokens, reached=True, reason=reason)
-        if whole.pixels >= start.pixels or self.engine_size(whole, checkpoint) != whole:
+        if whole.pixels >= start.pixels or not is_settled(whole, checkpoint):
             return Target(start, tokens, reached=True, reason=TargetReason.ENGINE_RESIZES)
         return Target(whole, tokens, reached=True, reason=TargetReason.ENGINE_CAP)
 
-    def _fits(self, size: Size, limit_pixels: int, checkpoint: Checkpoint) -> Sequence[Size]:
-        """Candidates under a cap, best first."""
-        fitted = smart_resize(
+    def _fitted(self, size: Size, cap: int, checkpoint: Checkpoint) -> Size | None:
+        """What the processor would make under this cap, trimmed; `None` where the engine would resize that again."""
+        free = smart_resize(
             size,
             factor=checkpoint.factor,
             min_pixels=checkpoint.min_pixels,
-            max_pixels=limit_pixels,
+            max_pixels=cap,
             max_ratio=checkpoint.max_ratio,
         )
-        strip = capped_strip(size, factor=checkpoint.factor, cap_pixels=limit_pixels)
-        return (fitted,) if strip is None else (fitted, strip)
+        fitted = trimmed(free, cap, checkpoint)
+        if fitted.pixels > cap or not is_settled(fitted, checkpoint):
+            return None
+        if not keeps_aspect(size, fitted, checkpoint.factor) or _below_floor(fitted, size, checkpoint):
+            return None
+        return fitted
 
-    def _nearest(self, size: Size, whole: Size, cap: int, checkpoint: Checkpoint) -> Target:
+    def _nearest(self, size: Size, start: Size, whole: Size, cap: int, checkpoint: Checkpoint) -> Target:
         """Nothing of the processor's own fits: the family's floor at this aspect, if that is any better."""
-        untouched = Target(size, self._price(whole, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
-        if is_at_floor(size, factor=checkpoint.factor, min_pixels=checkpoint.min_pixels):
-            return untouched
-        floor = smallest_settled(
-            size, factor=checkpoint.factor, min_pixels=checkpoint.min_pixels, max_ratio=checkpoint.max_ratio
-        )
-        settled = self.engine_size(floor, checkpoint) == floor
-        if not settled or floor.pixels >= min(size.pixels, whole.pixels):
-            return untouched
-        reached = floor.pixels <= cap
+        floor = smallest_settled(size, checkpoint)
+        if floor.pixels >= whole.pixels:
+            floor = smallest_settled(start, checkpoint)
+        if floor.pixels >= whole.pixels or not is_settled(floor, checkpoint):
+            return Target(start, self._price(whole, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
+        reached = floor.pixels <= cap and keeps_aspect(size, floor, checkpoint.factor)
         reason = TargetReason.POLICY_CAP if reached else TargetReason.CAP_UNREACHABLE
         return Target(floor, self._price(floor, checkpoint), reached, reason)
 
@@ -127,6 +143,17 @@ def _policy_cap(factor: int, cap_pixels: int | None, cap_tokens: int | None) -> 
     token_area = None if cap_tokens is None else cap_tokens * factor * factor
     caps = [cap for cap in (cap_pixels, token_area) if cap is not None]
     return min(caps, default=None)
+
+
+def _below_floor(fitted: Size, size: Size, checkpoint: Checkpoint) -> bool:
+    """Whether `fitted`, though settled, is cheaper than the floor that a smaller cap would get.
+
+    Refusing it keeps one promise: a smaller cap never costs more. The floor is within twice the minimum or one
+    cell across, so that most plans need not look for it.
+    """
+    if min(fitted.width, fitted.height) > checkpoint.factor and fitted.pixels >= 2 * checkpoint.min_pixels:
+        return False
+    return fitted.pixels < smallest_settled(size, checkpoint).pixels
 
 
 def _shrinks(size: Size, checkpoint: Checkpoint) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.family import Target, TargetReason
-from gateway.models.geometry import capped_strip, check_sides, normalised_size
+from gateway.models.geometry import check_sides, normalised_size, trimmed
 from gateway.types import ImageTokens, Size
 
 FLOOR_TOKENS: Final = 256
@@ -56,7 +56,7 @@ class UnknownFamily:
             return Target(start, tokens, reached=True, reason=reason)
         caps = (cap_pixels, None if cap_tokens is None else max(cap_tokens, FLOOR_TOKENS) * checkpoint.factor**2)
         limit = min(cap for cap in caps if cap is not None)
-        target = _shrunk(start, checkpoint.factor, limit)
+        target = _shrunk(start, limit, checkpoint)
         if target.pixels >= start.pixels:
             return Target(start, tokens, reached=False, reason=TargetReason.CAP_UNREACHABLE)
         tokens = self.image_tokens(target, checkpoint)
@@ -65,13 +65,11 @@ class UnknownFamily:
         return Target(target, tokens, reached, reason)
 
 
-def _shrunk(size: Size, factor: int, limit_pixels: int) -> Size:
-    strip = capped_strip(size, factor=factor, cap_pixels=limit_pixels)
-    if strip is not None:
-        return strip
+def _shrunk(size: Size, limit_pixels: int, checkpoint: Checkpoint) -> Size:
+    factor = checkpoint.factor
     scale = sqrt(limit_pixels / size.pixels)
     columns, rows = floor(size.width * scale / factor), floor(size.height * scale / factor)
-    return Size(max(1, columns) * factor, max(1, rows) * factor)
+    return trimmed(Size(max(1, columns) * factor, max(1, rows) * factor), limit_pixels, checkpoint)
 
 
 UNKNOWN: Final = UnknownFamily()
