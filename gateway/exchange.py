@@ -90,7 +90,10 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
             await refuse(client, record, GatewayBug(detail=f"{type(error).__name__}: {error}"))
     except ConnectionError:
         record.outcome = "client_gone"
-    except BaseException:
+    except Exception:
+        record.outcome = "bug"
+        raise
+    except BaseException:  # cancelled: the client left, or the drain's time is over
         record.outcome = "client_gone"
         raise
     finally:
@@ -99,7 +102,7 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
 
 
 async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) -> None:
-    record.outcome = disclosure.outcome_of(error)
+    record.outcome = outcome_of(error)
     record.code, record.detail = error.code, error.detail
     if not client.started:
         record.status = error.status

@@ -19,18 +19,21 @@ from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
 from gateway.config.sources import SettingsProblems, load_settings
 from gateway.media.codecs import CodecBackendMissing
-from gateway.media.pool import PoolCannotStart
+from gateway.media.crew import PoolCannotStart
 
 
 def settings_from(
     config: Path | None,
     backend: list[str] | None,
     flags: dict[str, object],
+    max_pixels: str | None = None,
 ) -> Settings:
     """Settings from file, environment and the flags that were given; exits with every problem when there are any."""
     given = {path: value for path, value in flags.items() if value is not None}
     if backend:
-        given["backends"] = backend
+        given["backends"] = [{"url": url, "max_pixels": max_pixels} for url in backend]
+    elif max_pixels is not None:
+        raise fail("--max-pixels belongs to --backend; in gateway.yaml it is a setting of each backend.", code=2)
     try:
         return load_settings(config, flags=given)
     except SettingsProblems as error:
@@ -50,6 +53,9 @@ def serve(
     policies: Annotated[
         Path | None, typer.Option(help="Directory of policy files.", exists=True, file_okay=False)
     ] = None,
+    max_pixels: Annotated[
+        str | None, typer.Option(help="The pixel cap the engines were started with (1310720 or 1280x32x32).")
+    ] = None,
 ) -> None:
     """Serve: a reverse proxy for chat APIs in front of the given engines."""
     flags: dict[str, object] = {
@@ -60,10 +66,10 @@ def serve(
         "media.workers": pool,
         "policies": None if policies is None else str(policies),
     }
-    settings = settings_from(config, backend, flags)
+    settings = settings_from(config, backend, flags, max_pixels)
     if not settings.backends:
         raise fail("No backend: name one with --backend URL or in gateway.yaml.", code=2)
-    raise typer.Exit(run(settings, lambda: settings_from(config, backend, flags)))
+    raise typer.Exit(run(settings, lambda: settings_from(config, backend, flags, max_pixels)))
 
 
 def run(settings: Settings, reread: object = None) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import os
 import re
 import types
@@ -148,6 +149,8 @@ def _coerce(hint: Any, raw: object, unit: str) -> Any:
 
 
 def _number(hint: Any, raw: str, unit: str) -> Any:
+    if unit == "pixels" and re.fullmatch(r"\d+(x\d+)+", raw):
+        return math.prod(int(side) for side in raw.split("x"))
     try:
         return hint(raw)
     except ValueError:
