@@ -1,0 +1,72 @@
+"""What a job will take before it runs: seconds (to order and to refuse) and memory (to run no more than fits).
+
+Decided here: the rules of thumb, measured on one Zen 3 core with this project's pipelines (glibc settings of
+``process``). They are upper bounds for memory and starting points for time: the pool scales time by what it observes.
+Not decided here: limits. Pure arithmetic; bytes, pixels, seconds.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from gateway.media.messages import Examine, Prepare, Question
+from gateway.types import ImageFormat, ImagePlan, Probe
+
+# Per byte of source text: base64, two digests, the header's walk.
+_EXAMINE_S_PER_BYTE = 1.0e-9
+_EXAMINE_FLOOR_S = 0.5e-3
+_PREPARE_FLOOR_S = 2.0e-3
+# Decode, resize and encode, per source pixel.
+_S_PER_PIXEL = {ImageFormat.JPEG: 7.5e-9, ImageFormat.PNG: 15e-9, ImageFormat.WEBP: 15e-9}
+_OTHER_S_PER_PIXEL = 25e-9
+# Coefficients are decoded scan by scan: each further scan costs about a tenth of a baseline decode.
+_SCAN_SHARE = 0.1
+
+# Bytes per source pixel while decoding: RGBX for JPEG (a quarter of the pixels when shrunk by two on load), the
+# animation decoder's canvas or a whole-image buffer twice for the others.
+_JPEG_BYTES_PER_PIXEL = 4
+_JPEG_HALVED_BYTES_PER_PIXEL = 1
+_PROGRESSIVE_BYTES_PER_PIXEL = 6  # coefficients of 4:4:4; held at any scale
+_OTHER_BYTES_PER_PIXEL = 8
+_TARGET_BYTES_PER_PIXEL = 12  # resized RGBX, encoder's copy, encoded file with its base64
+
+
+def expected_s(question: Question) -> float:
+    """Seconds one worker will be busy."""
+    match question:
+        case Examine():
+            return _EXAMINE_FLOOR_S + question.source.length * _EXAMINE_S_PER_BYTE
+        case Prepare():
+            decode_s = question.source.length * _EXAMINE_S_PER_BYTE
+            if question.plan.keeps_file:
+                return _EXAMINE_FLOOR_S + decode_s
+            probe = question.probe
+            pixel_s = probe.raster.pixels * _S_PER_PIXEL.get(probe.format, _OTHER_S_PER_PIXEL)
+            return _PREPARE_FLOOR_S + decode_s + pixel_s * (1 + _SCAN_SHARE * (probe.scans - 1))
+        case _:
+            assert_never(question)
+
+
+def predicted_bytes(question: Question) -> int:
+    """Private memory one worker will need above its idle size."""
+    # The decoded file, and the copies that a lenient spelling costs.
+    source = question.source.length * (4 if question.source.has_escapes else 2)
+    match question:
+        case Examine():
+            return source
+        case Prepare():
+            if question.plan.keeps_file:
+                return source
+            return source + _pixel_bytes(question.probe, question.plan)
+        case _:
+            assert_never(question)
+
+
+def _pixel_bytes(probe: Probe, plan: ImagePlan) -> int:
+    pixels = probe.raster.pixels
+    target = plan.target.pixels * _TARGET_BYTES_PER_PIXEL
+    if probe.format is not ImageFormat.JPEG:
+        return pixels * _OTHER_BYTES_PER_PIXEL * (2 if probe.bits_per_sample > 8 else 1) + target
+    halved = min(probe.upright.width / plan.target.width, probe.upright.height / plan.target.height) >= 4
+    per_pixel = _JPEG_HALVED_BYTES_PER_PIXEL if halved else _JPEG_BYTES_PER_PIXEL
+    return pixels * (per_pixel + (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0)) + target

@@ -1,0 +1,152 @@
+"""What the loop's process and an image worker say to each other: small datagrams, one question, one answer.
+
+Decided here: the shape of each message. Not decided here: where the bytes lie (the slab and the worker's own output
+region; messages carry offsets only). MessagePack over a SOCK_SEQPACKET pair, so that a message is whole or not there.
+Answers come from a process that has touched hostile bytes: the loop decodes them by type and believes no length.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gateway import errors
+from gateway.types import ImageFormat, ImagePlan, Probe
+
+# Far above any message; a plan takes some 600 bytes.
+MAX_MESSAGE_BYTES = 16 * 1024
+_MAX_TEXT = 500
+
+
+class WorkerSetup(msgspec.Struct, frozen=True):
+    """What a worker is started with, as JSON in its only argument; no secret, since arguments can be listed."""
+
+    channel_fd: int
+    slab_fd: int
+    slab_bytes: int
+    output_fd: int
+    output_bytes: int
+    parent_pid: int
+    codec_backend: str
+    memory_bytes: int
+    nice: int
+
+
+class Bytes(msgspec.Struct, frozen=True, array_like=True):
+    """Where a source lies in the slab. ``is_text``: a source string; otherwise the file itself (fetched)."""
+
+    offset: int
+    length: int
+    is_text: bool
+    has_escapes: bool
+
+
+class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Decode the text, name the bytes, read the header; no pixel is touched."""
+
+    source: Bytes
+    content_key: bytes
+    max_image_bytes: int
+    max_input_pixels: int
+
+
+class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Carry out a plan and write the whole data URL to the output region."""
+
+    source: Bytes
+    plan: ImagePlan
+    probe: Probe
+    max_image_bytes: int
+    wants_sha256: bool
+
+
+class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The worker has loaded its codecs. ``fingerprint`` is the plan version; every worker must say the same."""
+
+    fingerprint: str
+    rss_bytes: int
+
+
+class StartFailed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The worker cannot work at all; ``reason`` is for the operator."""
+
+    reason: str
+
+
+class Effort(msgspec.Struct, frozen=True, array_like=True):
+    """What the job cost: private resident memory afterwards, CPU seconds of the whole worker during the job."""
+
+    rss_bytes: int
+    cpu_s: float
+
+
+class Examined(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    byte_count: int
+    placement: bytes
+    content: bytes
+    probe: Probe
+    canonical: bool
+    effort: Effort
+
+
+class PreparedAt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The data URL is the first ``length`` bytes of the output region until the next question."""
+
+    length: int
+    width: int
+    height: int
+    format: ImageFormat
+    file_byte_count: int
+    file_sha256: bytes | None
+    effort: Effort
+
+
+class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    code: str
+    message: str
+    detail: str
+    effort: Effort
+
+
+Question = Examine | Prepare
+Answer = Ready | StartFailed | Examined | PreparedAt | Failed
+
+_encoder = msgspec.msgpack.Encoder()
+_question_decoder = msgspec.msgpack.Decoder(Question)
+_answer_decoder = msgspec.msgpack.Decoder(Answer)
+
+# A worker may only say what its job can find out; anything else it says is a bug of ours.
+_WORKER_ERRORS: dict[str, type[errors.GatewayError]] = {
+    error.code: error
+    for error in (errors.InvalidRequest, errors.ImageTooLarge, errors.Undecodable, errors.UnsupportedFormat)
+}
+
+
+def encode(message: Question | Answer) -> bytes:
+    """Raises ValueError for a message longer than ``MAX_MESSAGE_BYTES``."""
+    data = _encoder.encode(message)
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(data)} bytes")
+    return data
+
+
+def decode_question(data: bytes) -> Question:
+    """Raises msgspec.MsgspecError."""
+    return _question_decoder.decode(data)
+
+
+def decode_answer(data: bytes) -> Answer:
+    """Raises msgspec.MsgspecError."""
+    return _answer_decoder.decode(data)
+
+
+def failure(error: errors.GatewayError, effort: Effort) -> Failed:
+    """What a worker says of an expected failure."""
+    return Failed(error.code, error.message[:_MAX_TEXT], (error.detail or "")[:_MAX_TEXT], effort)
+
+
+def as_error(failed: Failed) -> errors.GatewayError:
+    """The error a worker reported; a code that workers have no business with becomes GatewayBug."""
+    kind = _WORKER_ERRORS.get(failed.code)
+    if kind is None:
+        return errors.GatewayBug(detail=f"image worker: {failed.code}: {failed.detail}")
+    return kind(failed.message, detail=failed.detail or None)

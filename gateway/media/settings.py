@@ -1,0 +1,101 @@
+"""What can be set about the image pipeline, and how wide it is by default.
+
+Decided here: names, units and defaults. Not decided here: where values come from (``config``; ``app`` maps them).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+MIB = 1024 * 1024
+
+
+def cgroup_cpus(
+    cgroup_root: Path = Path("/sys/fs/cgroup"),
+    own_cgroup: Path = Path("/proc/self/cgroup"),
+    affinity: int | None = None,
+) -> int:
+    """CPUs this process may really use: the least of its affinity and the quotas of its cgroup and all above it.
+
+    Both cgroup versions; a fraction counts as a whole CPU, since a worker that waits for its quota harms nobody.
+    """
+    usable = len(os.sched_getaffinity(0)) if affinity is None else affinity
+    quotas = [
+        quota for folder in _cgroup_folders(cgroup_root, own_cgroup) if (quota := _quota_cpus(folder)) is not None
+    ]
+    return max(1, min([usable, *(math.ceil(quota) for quota in quotas)]))
+
+
+def _cgroup_folders(root: Path, own_cgroup: Path) -> list[Path]:
+    folders = [root, root / "cpu"]
+    try:
+        lines = own_cgroup.read_text().splitlines()
+    except OSError:
+        return folders
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        base = root / "cpu" if controllers else root
+        here = base / path.lstrip("/")
+        folders += [here, *(above for above in here.parents if above.is_relative_to(base))]
+    return folders
+
+
+def _quota_cpus(folder: Path) -> float | None:
+    try:
+        if (folder / "cpu.max").is_file():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+    except (OSError, ValueError):
+        return None
+    return None if quota in ("max", "-1") else int(quota) / int(period)
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSettings:
+    """The worker processes. ``decode_budget_bytes`` bounds the *predicted* memory of all running jobs together.
+
+    ``worker_memory_bytes`` is a hard limit on one worker's private memory; ``recycle_rss_bytes`` replaces a worker that
+    kept more than that after a job (the allocator settings trade kept memory for page faults). ``output_bytes`` is
+    virtual: the longest data URL a worker may produce.
+    """
+
+    workers: int = field(default_factory=cgroup_cpus)
+    codec_backend: str = "pillow-simd"
+    job_deadline_s: float = 15.0
+    start_deadline_s: float = 60.0
+    worker_memory_bytes: int = 1024 * MIB
+    decode_budget_bytes: int = 1024 * MIB
+    output_bytes: int = 192 * MIB
+    max_queue_jobs: int = 512
+    recycle_rss_bytes: int = 400 * MIB
+    recycle_jobs: int = 10_000
+    poison_ttl_s: float = 600.0
+    poison_entries: int = 4_096
+    worker_nice: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class MediaSettings:
+    """The pipeline as a whole. ``content_key`` (32 bytes) keys every engine identity; ``seed`` the look-up hash.
+
+    ``slab_bytes`` is virtual: memory is used where bodies lie and given back when idle.
+    """
+
+    content_key: bytes
+    seed: int
+    pool: PoolSettings = field(default_factory=PoolSettings)
+    slab_bytes: int = 512 * MIB
+    prepared_cache_bytes: int = 256 * MIB
+    facts_cache_entries: int = 65_536
+    share_between_tenants: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.content_key) != 32:
+            raise ValueError("content_key must have 32 bytes")
