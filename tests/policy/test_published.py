@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from gateway.config.policies import load_policies
+from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.policy.published import json_schema, markdown_table
+from gateway.policy.resolve import resolve
+from gateway.policy.rules import RULES
+from tests.policy.examples import BUILTIN
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "policies"
+SHIPPED = sorted(FOLDER.glob("*.yaml"))
+
+
+def test_the_published_schema_is_the_registries() -> None:
+    published = json.loads((FOLDER / "policy.schema.json").read_text(encoding="utf-8"))
+    assert published == json_schema(), "python -m gateway.policy.published > policies/policy.schema.json"
+
+
+def test_the_schema_is_valid_itself() -> None:
+    jsonschema.Draft202012Validator.check_schema(json_schema())
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_shipped_policies_fit_the_schema(path: Path) -> None:
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), json_schema())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rules: {max_image: 1}", "hots: any", "keys: [plain]", "rules: {max_image_bytes: 20Mib}", "tasks: {ocr: 1}"],
+)
+def test_the_schema_refuses_what_the_gateway_refuses(text: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml.safe_load(text), json_schema())
+
+
+def test_the_documented_table_is_the_registries() -> None:
+    assert markdown_table() in (ROOT / "docs" / "policies.md").read_text(encoding="utf-8"), markdown_table()
+
+
+def test_default_yaml_spells_out_the_built_in_default() -> None:
+    policies = load_policies(FOLDER)
+    shipped = resolve(policies, tenant=DEFAULT_TENANT, header_task=None, model=None, body_task=None)
+    assert shipped.policy_version == BUILTIN.policy_version
+    assert [rule.key for rule in RULES if shipped.reasons[rule.key] == "built-in default"] == []
+    assert policies.tenants[DEFAULT_TENANT].tasks == tuple(sorted(policies.task_names()))
+
+
+def test_shipped_policies_hold_no_keys() -> None:
+    assert not load_policies(FOLDER).has_keys
+
+
+def test_every_default_is_a_value_its_kind_describes() -> None:
+    for rule in RULES:
+        if rule.default is not None:
+            default = list(rule.default) if isinstance(rule.default, tuple) else rule.default
+            jsonschema.validate(default, rule.kind.schema())
