@@ -1,0 +1,50 @@
+"""``python -m benchmarks NAME [--json] [--images DIR] [--rounds N]``: one measurement, as a table or as JSON.
+
+A benchmark is a module with ``run(options) -> dict`` and ``table(report) -> list[str]``; a new one is one line here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from benchmarks.timing import Options
+
+_BENCHMARKS = {
+    "image": ("benchmarks.image", "a worker's whole job on a picture against the best native steps for its pixels"),
+    "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
+    "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),
+}
+
+
+def main() -> None:
+    """Run the named benchmark."""
+    arguments = _parse()
+    module = import_module(_BENCHMARKS[arguments.name][0])
+    run = cast("Callable[[Options], dict[str, object]]", module.run)
+    report = run(Options(images=arguments.images, rounds=arguments.rounds))
+    if arguments.json:
+        print(json.dumps(report, indent=1))
+        return
+    for line in cast("Callable[[dict[str, object]], list[str]]", module.table)(report):
+        print(line)
+
+
+def _parse() -> argparse.Namespace:
+    names = "\n".join(f"  {name:12} {what}" for name, (_, what) in _BENCHMARKS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", epilog=names, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("name", choices=sorted(_BENCHMARKS))
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--images", type=Path, metavar="DIR", help="measure your own pictures")
+    parser.add_argument("--rounds", type=int, help="how often each contender runs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
