@@ -115,11 +115,9 @@ class Ledger:
             return None
         now_s = self._advance(now_s)
         self._total -= entry.kv_tokens
-        left = self._by_tenant[entry.tenant] - entry.kv_tokens
+        left = self._by_tenant.pop(entry.tenant, 0) - entry.kv_tokens  # absent where only empty ones are open
         if left:
             self._by_tenant[entry.tenant] = left
-        else:
-            del self._by_tenant[entry.tenant]
         return Closed(reservation, entry.tenant, entry.kv_tokens, now_s - entry.opened_s, outcome, used_kv_tokens)
 
     def _advance(self, now_s: float) -> float:

@@ -116,10 +116,10 @@ def test_the_first_that_speaks_chooses_the_task(
     assert (found.task, found.task_reason) == (task, reason)
 
 
-@pytest.mark.parametrize("where", ["header_task", "body_task"])
-def test_an_unknown_task_is_refused_with_the_allowed_ones(where: str) -> None:
+@pytest.mark.parametrize(("header", "body"), [("translate", None), (None, "translate")])
+def test_an_unknown_task_is_refused_with_the_allowed_ones(header: str | None, body: str | None) -> None:
     with pytest.raises(NotPermitted) as caught:
-        ask(**{where: "translate"})  # type: ignore[arg-type] - one of two keywords of the same type
+        ask(header_task=header, body_task=body)
     assert caught.value.message == "Task 'translate' is not among those allowed here: chat, ocr."
 
 

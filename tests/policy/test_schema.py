@@ -4,7 +4,7 @@ import pytest
 
 from gateway.policy.effective import CacheSalt, Mode
 from gateway.policy.schema import parse_document
-from gateway.types import OutputFormat
+from gateway.types import OutputFormat, TaskName
 from tests.policy.examples import document, node, problems_of
 
 HASH = "sha256:" + "ab" * 32
@@ -31,8 +31,8 @@ models:
     assert found.settings["mode"].value is Mode.SHADOW
     assert found.settings["isolation.cache_salt"].value is CacheSalt.USER
     assert found.rules["max_images"].reason == "policies/acme.yaml:6 rules.max_images"
-    assert found.tasks["chat"] == {}  # type: ignore[index] - a plain word reads better here
-    assert found.tasks["ocr"]["output"].value is OutputFormat.PNG  # type: ignore[index] - the same
+    assert found.tasks[TaskName("chat")] == {}
+    assert found.tasks[TaskName("ocr")]["output"].value is OutputFormat.PNG
     assert found.models["Qwen/*"]["max_pixels"].value == 64_000_000
 
 

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.config.policies import PolicyProblems, load_policies, parse_yaml
+from gateway.policy.node import ListNode, MappingNode, ScalarNode
+from gateway.types import TenantId
+
+
+def problems_of(folder: Path) -> list[str]:
+    with pytest.raises(PolicyProblems) as caught:
+        load_policies(folder)
+    return [str(problem) for problem in caught.value.problems]
+
+
+def folder_of(path: Path, **texts: str | bytes) -> Path:
+    folder = path / "policies"
+    folder.mkdir()
+    for name, text in texts.items():
+        (folder / f"{name}.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder
+
+
+def test_a_folder_becomes_one_set(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, default="rules: {max_images: 7}", acme="tenant: acme")
+    (folder / ".draft.yaml").write_text("nonsense: [")
+    (folder / "notes.txt").write_text("nonsense: [")
+    policies = load_policies(folder)
+    assert [document.file for document in policies.documents] == ["policies/acme.yaml", "policies/default.yaml"]
+    assert TenantId("acme") in policies.tenants
+
+
+def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
+    folder = folder_of(
+        tmp_path,
+        a="tenant: x\nhots: any\nqueue_timeout_s: 10s\n",
+        b="tenant: x\nrules: [\n",
+        c="tenant: x\ndefault_task: translate\n",
+        d=b"\xff\xfe\x00",
+    )
+    found = problems_of(folder)
+    assert [line.split()[0] for line in found] == [
+        "policies/a.yaml:2",
+        "policies/a.yaml:3",
+        "policies/b.yaml:3:",
+        "policies/d.yaml:1:",
+        "policies/c.yaml:1",
+        "policies/c.yaml:2",
+    ]
+
+
+def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
+    assert problems_of(tmp_path / "nowhere") == [f"{tmp_path / 'nowhere'}:1: there is no such folder"]
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    assert problems_of(folder) == ["policies/loop.yaml:1: cannot be read: Too many levels of symbolic links"]
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, big="# " + "x" * 2**20)
+    assert problems_of(folder) == ["policies/big.yaml:1: the file is larger than 1048576 bytes"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("rules: &shared {max_images: 1}\ntasks: {ocr: *shared}", "YAML aliases (*name) are not supported"),
+        ("&a [*a]", "YAML aliases (*name) are not supported"),
+        ("rules: !python/object:x {}", "YAML tags (!python/object:x) are not supported"),
+        ("a: 1\n---\nb: 2", "test.yaml:2: is not YAML"),
+        ("? [a, b]\n: 1", "a key must be a plain word"),
+        ("a: \x00", "holds characters YAML does not allow"),
+        ("a: 'open", "is not YAML"),
+        ("[" * 5_000, "is nested too deeply"),
+    ],
+)
+def test_powers_of_yaml_that_are_refused(text: str, words: str) -> None:
+    with pytest.raises(PolicyProblems) as caught:
+        parse_yaml(text, "test.yaml")
+    assert words in str(caught.value)
+
+
+def test_nodes_remember_lines_and_keys_written_twice() -> None:
+    found = parse_yaml("a: 1\nb:\n  - x\n  - 2.5\na: yes\n", "test.yaml")
+    assert isinstance(found, MappingNode)
+    assert [(entry.key, entry.line) for entry in found.entries] == [("a", 1), ("b", 2), ("a", 5)]
+    assert found.entries[1].node == ListNode(3, (ScalarNode(3, "x"), ScalarNode(4, 2.5)))
+    assert found.entries[2].node == ScalarNode(5, value=True)
+
+
+LONG = ("9" * 5_000, "9" * 5_000)  # more digits than Python converts
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", None),
+        ("~", None),
+        ("2026-01-01", "2026-01-01"),
+        ("'12'", "12"),
+        ("1_000", 1000),
+        ("9" * 5_000, "9" * 5_000),
+    ],
+)
+def test_plain_values(text: str, value: object) -> None:
+    found = parse_yaml(text, "test.yaml")
+    assert isinstance(found, ScalarNode)
+    assert found.value == value

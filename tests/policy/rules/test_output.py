@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.policy.rules.output import RULE
+from gateway.policy.values import BadValue
+from gateway.types import OutputFormat
+from tests.policy.examples import BUILTIN, node
+
+
+def test_it_is_a_treatment_and_refuses_nothing_itself() -> None:
+    assert RULE.declared is None
+    assert RULE.measured is None
+
+
+def test_its_values() -> None:
+    assert BUILTIN.output == RULE.default
+    assert RULE.kind.parse(node("png")) == OutputFormat.PNG
+    with pytest.raises(BadValue):
+        RULE.kind.parse(node("webp"))
