@@ -9,50 +9,42 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import hashlib
-import hmac
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TypeVar
 
 from gateway import __version__
 from gateway.api.admin import AdminServer, AdminView
-from gateway.api.auth import Authenticator
 from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import merged_models
 from gateway.api.server import DataServer
-from gateway.config.policies import PolicyProblems, load_policies
-from gateway.config.settings import ModelConfig, Settings
+from gateway.config.policies import PolicyProblems
+from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, World, conclude, new_record
+from gateway.exchange import Ports, conclude, new_record
 from gateway.explain import explain
 from gateway.ferry import ferry
 from gateway.journey import travel
-from gateway.media.codecs import default_backend
+from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
-from gateway.media.fetch import Fetcher, FetchSettings
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
-from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
-from gateway.models.book import ModelBook
-from gateway.models.catalog import ModelOverride, shipped_catalog
-from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.ports import Body
+from gateway.record import RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.memory import MemoryBudgets
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
-from gateway.types import EngineKind, RequestHead, RequestId, TenantId
+from gateway.types import RequestId, TenantId
 from gateway.upstream.service import UpstreamService
-from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
 
 CANARY_PERIOD_S = 0.010
 STALL_S = 0.050
@@ -71,31 +63,6 @@ class Listening:
     admin: int
 
 
-def _salt(key: bytes, tenant: TenantId, user: str | None) -> str:
-    """A cache salt that names neither tenant nor user: HMAC-SHA-256 under the deployment's secret, in hex."""
-    text = f"{len(tenant)}:{tenant}:{user or ''}"
-    return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
-
-
-def _answers(text: str) -> tuple[tuple[str, ...], ...]:
-    """``10.0.0.1,10.0.0.2;10.0.0.3``: successive answers by semicolon, the addresses of one by comma."""
-    return tuple(tuple(a.strip() for a in answer.split(",") if a.strip()) for answer in text.split(";"))
-
-
-def _override(config: ModelConfig) -> ModelOverride:
-    return ModelOverride(
-        checkpoint=config.checkpoint,
-        max_pixels=config.max_pixels,
-        min_pixels=config.min_pixels,
-        context_tokens=config.context_tokens,
-    )
-
-
-def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:
-    authenticator = Authenticator(policies)
-    return lambda head: authenticator.tenant(head.headers)
-
-
 class Gateway:
     """One gateway process. ``start`` returns the real ports; ``run_until_drained`` serves until asked to leave."""
 
@@ -103,9 +70,8 @@ class Gateway:
         """Raises PolicyProblems or ValueError (model overrides) for configuration that cannot be used."""
         self.settings = settings
         self._reuse_port = reuse_port
-        secret = settings.identity.secret
-        self._key = hashlib.sha256(secret.encode()).digest() if secret else os.urandom(32)
-        self.world = self._load_world(settings)
+        self._key = deployment_key(settings)
+        self.world = load_world(settings, self._key)
         self._log = JsonLog(settings.log.level, access=settings.log.access)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
@@ -116,93 +82,21 @@ class Gateway:
         self._reload_ok = True
         self._reloaded_at = time.time()
         self._tasks: list[asyncio.Task[None]] = []
-        configured = settings.media.codec_backend
-        self._codec_backend = default_backend() if configured == "auto" else configured
-        self._media = self._make_media()
-        self._upstream = UpstreamService(self._upstream_settings(), self._clock)
+        media = media_settings(settings, self._key)
+        self._codec_backend = media.pool.codec_backend
+        self._fetcher = Fetcher(fetch_settings(settings))
+        self._media = MediaService(media, self._fetcher, on_task=self._on_task)
+        self._upstream = UpstreamService(upstream_settings(settings), self._clock)
         self._budgets = MemoryBudgets(self._clock, random.random)
         self._ports = Ports(
             clock=self._clock,
             media=self._media,
             budgets=self._budgets,
             upstream=self._upstream,
-            recorder=ExchangeRecorder(self._metrics, self._log, lambda name: TenantId(name) in self.world.policies.tenants),
+            recorder=ExchangeRecorder(
+                self._metrics, self._log, lambda name: TenantId(name) in self.world.policies.tenants
+            ),
             cut_elsewhere=self._cut_elsewhere,
-        )
-
-    # --- making the parts ---------------------------------------------------------------------------------------
-
-    def _load_world(self, settings: Settings) -> World:
-        policies: PolicySet = (
-            load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
-        )
-        overrides = {name: _override(config) for name, config in settings.models.items()}
-        catalog = shipped_catalog()
-        for name, override in overrides.items():
-            catalog.find(name, override=override)
-        return World(
-            policies=policies,
-            book=ModelBook(catalog, overrides),
-            admit=_admission(policies),
-            max_body_bytes=settings.server.max_body_bytes,
-            media_deadline_s=settings.media.job_deadline_s,
-            may_fetch=settings.fetch.enabled,
-            keepalive_comment_s=settings.server.keepalive_comment_s,
-            cache_salt=lambda tenant, user: _salt(self._key, tenant, user),
-        )
-
-    def _make_media(self) -> MediaService:
-        m, f = self.settings.media, self.settings.fetch
-        pool = PoolSettings(
-            workers=m.workers or cgroup_cpus(),
-            codec_backend=self._codec_backend,
-            job_deadline_s=m.job_deadline_s,
-            worker_memory_bytes=m.worker_memory_bytes,
-            max_queue_jobs=m.max_queue_jobs,
-        )
-        media = MediaSettings(
-            content_key=self._key,
-            seed=int.from_bytes(self._key[:8], "little"),
-            pool=pool,
-            slab_bytes=m.slab_bytes,
-            prepared_cache_bytes=m.prepared_cache_bytes,
-            facts_cache_entries=m.facts_cache_entries,
-        )
-        self._fetcher = Fetcher(
-            FetchSettings(
-                total_timeout_s=f.total_timeout_s,
-                max_redirects=f.max_redirects,
-                public_networks=f.public_networks,
-                static_hosts={name: _answers(text) for name, text in f.static_hosts.items()},
-            )
-        )
-        return MediaService(media, self._fetcher, on_task=self._on_task)
-
-    def _upstream_settings(self) -> UpstreamSettings:
-        u = self.settings.upstream
-        backends = tuple(
-            BackendSettings(
-                url=b.url,
-                name=b.name or "",
-                engine="auto" if b.engine == "auto" else EngineKind(b.engine),
-                api_key=b.api_key,
-                max_pixels=b.max_pixels,
-                context_tokens=b.context_tokens,
-                kv_tokens=b.kv_tokens,
-                vision=b.vision,
-            )
-            for b in self.settings.backends
-        )
-        return UpstreamSettings(
-            backends=backends,
-            connect_timeout_s=u.connect_timeout_s,
-            response_timeout_s=u.response_timeout_s,
-            idle_timeout_s=u.idle_timeout_s,
-            health_interval_s=u.probe_interval_s,
-            probe_timeout_s=u.probe_timeout_s,
-            discovery_timeout_s=u.discovery_timeout_s,
-            resend_ratio=u.retry_ratio,
-            forward_authorization=True,  # the journey takes it away once tenants have keys
         )
 
     # --- serving ------------------------------------------------------------------------------------------------
@@ -268,12 +162,16 @@ class Gateway:
         )
         data_port = await self._data.start()
         self._metrics.sample(self._samples)
+
+        def drain_from_admin() -> None:
+            loop.call_soon_threadsafe(self.ask_drain)
+
         view = AdminView(
             beat_age_s=lambda: self._clock.now_s() - self._beat_s,
             readiness=self._readiness,
             render_metrics=self._metrics.render,
             config=lambda: masked(self.settings),
-            drain=lambda: loop.call_soon_threadsafe(self.ask_drain),
+            drain=drain_from_admin,
             ask_reload=lambda: _on_loop(loop, self._reload()),
             ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
@@ -295,12 +193,12 @@ class Gateway:
         """Serve until ``ask_drain``; then settle, drain and stop. ``False`` when exchanges had to be cut."""
         await self._draining.wait()
         server = self.settings.server
-        drain = asyncio.ensure_future(
+        drain = asyncio.create_task(
             self._data.drain(
                 settle_s=server.settle_s, timeout_s=server.drain_timeout_s, inflight=lambda: len(self._inflight)
             )
         )
-        second = asyncio.ensure_future(self._second.wait())
+        second = asyncio.create_task(self._second.wait())
         await asyncio.wait((drain, second), return_when=asyncio.FIRST_COMPLETED)
         clean = drain.done() and drain.result()
         for task in (drain, second):
@@ -334,11 +232,9 @@ class Gateway:
     def reload(self, settings: Settings | None = None) -> list[str]:
         """Swap in a complete new world, or change nothing and say why. Returns the problems."""
         candidate = settings or self.settings
-        candidate = replace(
-            self.settings, models=candidate.models, policies=candidate.policies, log=candidate.log
-        )
+        candidate = replace(self.settings, models=candidate.models, policies=candidate.policies, log=candidate.log)
         try:
-            world = self._load_world(candidate)
+            world = load_world(candidate, self._key)
         except PolicyProblems as error:
             problems = [str(problem) for problem in error.problems]
         except ValueError as error:
@@ -360,7 +256,14 @@ class Gateway:
         return self.reload()
 
     async def _explain(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
-        head = RequestHead("POST", headers.get("x-vlmgw-path", "/v1/chat/completions"), "", tuple(headers.items()), len(body), RequestId("explain"))
+        head = RequestHead(
+            "POST",
+            headers.get("x-vlmgw-path", "/v1/chat/completions"),
+            "",
+            tuple(headers.items()),
+            len(body),
+            RequestId("explain"),
+        )
         dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
         return await explain(HeapBody(body), head, dialect, self._ports, self.world)
 

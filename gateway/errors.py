@@ -3,13 +3,15 @@
     GatewayError                    code, status, blame, public message, private detail, Retry-After
     |- Rejected                     blame client: the request itself is at fault, sending it again will not help
     |   |- Malformed 400            NotJson, TooComplex, InvalidRequest, UnsupportedEncoding 415
-    |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404   |- RouteNotFound 404, MethodNotAllowed 405
+    |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404
+    |   |- RouteNotFound 404        |- MethodNotAllowed 405
     |   |- BodyTooLarge 413
     |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded
-    |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424, SourceTooLarge 413
+    |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424,
+    |   |                           SourceTooLarge 413
     |   `- DialectNotSupported 501
     |- Exhausted 429                blame tenant: budgets and rates          KvBudgetExhausted
-    |- Overloaded 503               blame gateway                            PoolSaturated, BodyMemoryExhausted, Draining
+    |- Overloaded 503               blame gateway          PoolSaturated, BodyMemoryExhausted, Draining
     |- BackendFailed                blame backend                            NoBackend 503, BackendUnreachable 502,
     |                                                                        BackendLost 502, BackendTimeout 504
     `- GatewayBug 500               blame gateway                            ImageWorkerLost
@@ -33,7 +35,7 @@ class Blame(StrEnum):
 
 
 class GatewayError(Exception):
-    """A failure with a stable snake_case ``code``. ``part`` names the place in the request (``messages.1.content.0``)."""
+    """A failure with a stable snake_case ``code``; ``part`` names the place in the request (messages.1.content.0)."""
 
     code: ClassVar[str] = "gateway_error"
     status: ClassVar[int] = 500

@@ -15,14 +15,13 @@ from gateway.models.book import ModelBook
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import PolicySet
 from gateway.ports import Body, Budgets, Client, Clock, Media, PreparedResult, Recorder, Upstream
+from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
     BackendView,
     Change,
     Decision,
-    ExchangeRecord,
     ImagePlan,
-    RequestHead,
     SourceFacts,
     TenantId,
 )
@@ -73,6 +72,7 @@ class Watch:
 
 
 def new_record(client: Client, dialect_name: str, clock: Clock) -> ExchangeRecord:
+    """The empty record of an exchange that begins now."""
     head = client.head
     return ExchangeRecord(head.request_id, dialect_name, head.path, clock.now_s(), trace_id=head.trace_id)
 
@@ -102,6 +102,7 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
 
 
 async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) -> None:
+    """Answer with an error and note it."""
     record.outcome = outcome_of(error)
     record.code, record.detail = error.code, error.detail
     if not client.started:
@@ -119,10 +120,12 @@ def outcome_of(error: GatewayError) -> str:
 
 
 def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
+    """Which policy holds, and why that task."""
     record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
 
 
 def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:
+    """What the images are as they came."""
     record.facts_hits = cache_hits
     for fact in facts:
         record.image_bytes_in += fact.byte_count
@@ -147,6 +150,7 @@ def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequ
 
 
 def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> None:
+    """What the changed images became, and which of them the cache had."""
     record.cache_queries += len(results)
     for result in results:
         record.cache_hits += result.from_cache
@@ -154,5 +158,6 @@ def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> 
 
 
 def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView) -> None:
+    """Where the request goes; the last decision counts when it went elsewhere."""
     record.backend, record.engine = decision.backend, view.engine.value
     record.decision_reason, record.images_known = decision.reason, decision.known_images

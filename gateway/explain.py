@@ -17,15 +17,14 @@ from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import Body, SourceRef
+from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.skeleton import cut
-from gateway.types import Call, ImagePlan, RequestHead, SourceFacts, TokenEstimate
+from gateway.types import Call, ImagePlan, SourceFacts, TokenEstimate
 
 
-async def explain(
-    body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World
-) -> dict[str, object]:
+async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World) -> dict[str, object]:
     """Explain one request body. The caller keeps and closes ``body``. A refusal is part of the explanation."""
     told: dict[str, object] = {}
     try:
@@ -74,9 +73,7 @@ async def _tell(
     told["images"] = [_image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=True)]
     estimate = estimate_request(world.book, served, policy, call, plans)
     told["estimate"] = _estimate(estimate)
-    measured = [
-        MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts, strict=True)
-    ]
+    measured = [MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts, strict=True)]
     check_measured(policy, measured, estimate, served.context_tokens)
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)

@@ -8,15 +8,17 @@ elsewhere, since afterwards the client's bytes are gone.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from gateway import exchange as frame
 from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
 from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.outgoing import forward_headers, response_headers
 from gateway.ports import Client, UpstreamRequest, UpstreamResponse
+from gateway.record import ExchangeRecord
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
-from gateway.types import Decision, ExchangeRecord, RequestCost
+from gateway.types import Decision, RequestCost
 
 NO_COST = RequestCost(0, 0, 0)
 
@@ -57,7 +59,7 @@ async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRe
                     continue
                 if refusal.response is None:
                     raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
-                response = refusal.response
+                response = cast("UpstreamResponse", refusal.response)  # errors lie below ports and cannot name it
             watch.lap("forward")
             try:
                 await _relay(client, ports, record, decision, response)

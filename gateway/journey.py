@@ -19,10 +19,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 from gateway import exchange as frame
 from gateway.dialects import Dialect
-from gateway.errors import BackendFailed, BackendUnreachable, GatewayError, ModelNotFound, NoBackend, NotTaken, TooComplex
+from gateway.errors import (
+    BackendFailed,
+    BackendUnreachable,
+    GatewayError,
+    ModelNotFound,
+    NoBackend,
+    NotTaken,
+    TooComplex,
+)
 from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.plan import PlanRules, plan_image
@@ -42,17 +51,16 @@ from gateway.ports import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from gateway.record import ExchangeRecord
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.edit import edit, splice
 from gateway.splice.skeleton import Skeleton, cut
 from gateway.types import (
-    BackendName,
     BackendView,
     Call,
     Decision,
     EngineKind,
-    ExchangeRecord,
     ImagePart,
     ImagePlan,
     Prepared,
@@ -85,7 +93,7 @@ async def travel(client: Client, dialect: Dialect, ports: Ports, world: World) -
     await conclude(client, ports, record, _stages(exchange))
 
 
-async def _stages(x: _Exchange) -> None:
+async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per step: this is the table of contents
     record, watch, ports, client = x.record, x.watch, x.ports, x.client
     tenant = x.world.admit(client.head)
     record.tenant = tenant
@@ -121,8 +129,13 @@ async def _stages(x: _Exchange) -> None:
             estimate = estimate_request(x.world.book, served, policy, call, plans)
             record.estimate = estimate
             watch.lap("estimate")
-            measured = [MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts)]
-            findings = check_measured(policy, measured, estimate, served.context_tokens)
+            measured = [
+                MeasuredImage.of(part, fact, policy.max_pixels)
+                for part, fact in zip(call.images, facts, strict=looked is not None)
+            ]
+            # An unknown model's image tokens are upper estimates, and nothing is refused on those.
+            context_tokens = served.context_tokens if served.match.known else None
+            findings = check_measured(policy, measured, estimate, context_tokens)
             record.findings += [error.code for error in findings]
             watch.lap("check")
             limit = None if policy.shadow else policy.kv_tokens_in_flight
@@ -176,13 +189,12 @@ def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[Backe
 
 
 def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
+    """On whose behalf, and within which bounds, images are looked at."""
     hosts = policy.hosts if world.may_fetch else ()
     return MediaScope(policy.tenant, policy.max_image_bytes, policy.max_input_pixels, hosts, world.media_deadline_s)
 
 
-async def _look(
-    x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, scope: MediaScope
-) -> Looked | None:
+async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, scope: MediaScope) -> Looked | None:
     """Facts of every image; ``None`` without images, and in shadow mode where an image cannot be looked at."""
     if not call.images:
         return None
@@ -203,7 +215,7 @@ async def _look(
 def plan_images(
     policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
 ) -> tuple[ImagePlan, ...]:
-    """One plan per image, in order; an image that cannot be planned names its part. In shadow mode nothing is resized."""
+    """One plan per image, in order; an image that cannot be planned names its part. Shadow mode resizes nothing."""
     rules = PlanRules(
         policy.max_pixels,
         policy.background,
@@ -213,7 +225,7 @@ def plan_images(
         version=version,
     )
     plans = []
-    for part, fact in zip(call.images, facts):  # no facts at all where shadow mode could not look
+    for part, fact in zip(call.images, facts, strict=False):  # no facts at all where shadow mode could not look
         try:
             plans.append(plan_image(fact, served.family, served.checkpoint, rules))
         except GatewayError as error:
@@ -224,6 +236,7 @@ def plan_images(
 def estimate_request(
     book: ModelBook, served: ServedModel, policy: EffectivePolicy, call: Call, plans: Sequence[ImagePlan]
 ) -> TokenEstimate:
+    """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves."""
     text = book.estimate_text(served, call.text_bytes, call.message_count)
     image_tokens = sum(plan.after.tokens for plan in plans)
     overhead = sum(plan.after.prompt_tokens - plan.after.tokens for plan in plans)
@@ -279,7 +292,7 @@ async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
                     continue
                 if refusal.response is None:
                     raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
-                response = refusal.response
+                response = cast("UpstreamResponse", refusal.response)  # errors lie below ports and cannot name it
             try:
                 x.watch.lap("forward")
                 account.answered()
@@ -307,7 +320,7 @@ async def _prepare(trip: _Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[
     call, record = trip.call, trip.x.record
     changing = [
         (part, PrepareJob(SourceRef(part.name, part.source), fact, plan))
-        for part, fact, plan in zip(call.images, facts, trip.plans)
+        for part, fact, plan in zip(call.images, facts, trip.plans, strict=False)
         if not plan.untouched and not trip.policy.shadow
     ]
     if not changing or trip.looked is None:
@@ -317,9 +330,7 @@ async def _prepare(trip: _Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[
     return [(part, result.prepared) for (part, _), result in zip(changing, results, strict=True)]
 
 
-def _request(
-    trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine: EngineKind
-) -> UpstreamRequest:
+def _request(trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine: EngineKind) -> UpstreamRequest:
     """The request as it goes out: untouched bytes as views of the body, changed parts spliced in."""
     x, body = trip.x, trip.body
     operations = (

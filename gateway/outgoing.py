@@ -10,16 +10,15 @@ import json
 from collections.abc import Callable, Sequence
 
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
+from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
 from gateway.types import (
     Call,
     Decision,
     EngineKind,
-    ExchangeRecord,
     HeaderList,
     ImagePart,
     Prepared,
-    RequestHead,
     TenantId,
     dotted,
 )

@@ -12,17 +12,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.errors import GatewayError
+from gateway.record import ExchangeRecord, RequestHead
 from gateway.types import (
     BackendName,
     BackendView,
     Buffer,
-    ExchangeRecord,
     HeaderList,
     ImagePlan,
     LongString,
     Prepared,
     RequestCost,
-    RequestHead,
     SourceFacts,
     TenantId,
 )
@@ -240,5 +239,3 @@ class Recorder(Protocol):
     """Metrics and the access line. Called exactly once per exchange, whatever became of it."""
 
     def record(self, exchange: ExchangeRecord) -> None: ...
-
-

@@ -91,15 +91,15 @@ class AdminServer:
 
     async def _livez(self, request: web.Request) -> web.Response:
         age_s = self._view.beat_age_s()
-        return _plain(age_s < LIVE_BEAT_S, {"loop": age_s < LIVE_BEAT_S}, verbose="verbose" in request.query)
+        is_live = age_s < LIVE_BEAT_S
+        return _plain(ok=is_live, checks={"loop": is_live}, verbose="verbose" in request.query)
 
     async def _readyz(self, request: web.Request) -> web.Response:
         checks = self._view.readiness()
-        # Checks that only inform (a degraded store) carry a leading underscore-free name but do not make it unready.
-        ready = all(ok for name, ok in checks.items() if not name.startswith("info:"))
-        return _plain(ready, checks, verbose="verbose" in request.query)
+        ready = all(checks.values())
+        return _plain(ok=ready, checks=checks, verbose="verbose" in request.query)
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    async def _metrics(self, request: web.Request) -> web.Response:  # noqa: ARG002  # aiohttp's handler signature
         return web.Response(body=self._view.render_metrics(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _config(self, request: web.Request) -> web.Response:
@@ -132,6 +132,6 @@ class AdminServer:
             )
 
 
-def _plain(ok: bool, checks: dict[str, bool], *, verbose: bool) -> web.Response:
+def _plain(*, ok: bool, checks: dict[str, bool], verbose: bool) -> web.Response:
     lines = [f"[{'+' if passed else '-'}]{name}" for name, passed in checks.items()] if verbose else []
     return web.Response(status=200 if ok else 503, text="\n".join([*lines, "ok" if ok else "not ok"]) + "\n")

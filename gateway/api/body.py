@@ -22,7 +22,7 @@ def refuse_unread(request: web.BaseRequest, limit_bytes: int) -> None:
     """Raise for what the head alone decides, before ``100 Continue`` invites the body."""
     coding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("", "identity"):
-        raise UnsupportedEncoding()
+        raise UnsupportedEncoding
     declared = request.content_length
     if declared is not None and declared > limit_bytes:
         raise _too_large(limit_bytes)

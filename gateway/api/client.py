@@ -19,7 +19,8 @@ from gateway.dialects.sse import EventBoundary
 from gateway.errors import BodyTooLarge, GatewayError, Malformed
 from gateway.media.shm import Slab
 from gateway.ports import Body
-from gateway.types import HeaderList, RequestHead
+from gateway.record import RequestHead
+from gateway.types import HeaderList
 
 COMMENT = b": keep-alive\n"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
@@ -134,7 +135,9 @@ class HttpClient:
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",
             )
-            if self._is_closing() or isinstance(error, BodyTooLarge | Malformed) and not self._request.content.at_eof():
+            if self._is_closing() or (
+                isinstance(error, BodyTooLarge | Malformed) and not self._request.content.is_eof()
+            ):
                 # What is left of an unread body is not worth reading, or cannot be trusted.
                 response.force_close()
             await response.prepare(self._request)

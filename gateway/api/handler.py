@@ -1,7 +1,7 @@
 """From an HTTP request to the right journey and back. The only place that looks at the path.
 
-Decided here: the answer to what no journey handles (unknown paths, wrong methods, /v1/models, /health), and which journey
-takes the rest. Not decided here: the order of stages (``journey``), errors' words, what is relayed.
+Decided here: the answer to what no journey handles (unknown paths, wrong methods, /v1/models, /health), and which
+journey takes the rest. Not decided here: the order of stages (``journey``), errors' words, what is relayed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from gateway.api.routes import Route, RouteKind, find_route
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import DialectNotSupported, GatewayError, MethodNotAllowed, RouteNotFound
 from gateway.media.shm import Slab
+from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
-from gateway.types import RequestHead, RequestId
+from gateway.types import RequestId
 
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
 
@@ -44,7 +45,9 @@ def request_head(request: web.BaseRequest) -> RequestHead:
     headers = request.headers
     given = headers.get("x-request-id", "")
     request_id = given if _SAFE_REQUEST_ID.match(given) else uuid.uuid4().hex
-    path, _, query = request.path_qs.partition("?") if request.rel_url.raw_query_string else (request.rel_url.raw_path, "", "")
+    path, _, query = (
+        request.path_qs.partition("?") if request.rel_url.raw_query_string else (request.rel_url.raw_path, "", "")
+    )
     traceparent = headers.get("traceparent")
     return RequestHead(
         method=request.method,

@@ -1,6 +1,6 @@
-"""A GatewayError as an HTTP answer: status, headers, and the body in the dialect's own envelope.
+"""The headers that accompany an error.
 
-Decided here: which headers accompany an error. Not decided here: codes and messages (``errors``), the envelope
+Decided here: when to come back, and whether at all. Not decided here: codes and messages (``errors``), the envelope
 (``dialects``).
 """
 
@@ -8,16 +8,8 @@ from __future__ import annotations
 
 import math
 
-from gateway.dialects import Dialect
-from gateway.errors import GatewayError, GatewayBug
+from gateway.errors import GatewayError
 from gateway.types import RequestId
-
-
-def as_gateway_error(error: BaseException) -> GatewayError:
-    """Wrap anything unforeseen, once, in one place."""
-    if isinstance(error, GatewayError):
-        return error
-    return GatewayBug(detail=f"{type(error).__name__}: {error}")
 
 
 def error_headers(error: GatewayError, request_id: RequestId) -> list[tuple[str, str]]:
@@ -32,7 +24,3 @@ def error_headers(error: GatewayError, request_id: RequestId) -> list[tuple[str,
     if error.status == 415:
         headers.append(("Accept-Encoding", "identity"))
     return headers
-
-
-def error_body(error: GatewayError, dialect: Dialect, request_id: RequestId) -> bytes:
-    return dialect.error_body(error, request_id)

@@ -15,7 +15,7 @@ from gateway.dialects import DIALECTS, Dialect
 class RouteKind(StrEnum):
     CHAT = "chat"  # a dialect we understand: the whole journey
     UNREAD_CHAT = "unread_chat"  # a chat API we do not read yet: 501 where a policy applies, else passed through
-    PASS_THROUGH = "pass_through"  # inference without chat media: streamed to a backend untouched
+    PASS_THROUGH = "pass_through"  # noqa: S105  # no password: inference without chat media: streamed to a backend untouched
     MODELS = "models"
     HEALTH = "health"
 

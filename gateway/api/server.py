@@ -52,7 +52,9 @@ class DataServer:
         )
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
         await self._runner.setup()
-        self._site = web.TCPSite(self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None)
+        self._site = web.TCPSite(
+            self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None
+        )
         await self._site.start()
         listener = self._site._server  # noqa: SLF001  # the only way to learn the port when it was 0
         assert isinstance(listener, asyncio.Server)
@@ -64,7 +66,7 @@ class DataServer:
         if self._site is not None:
             await self._site.stop()
         deadline = asyncio.get_running_loop().time() + timeout_s
-        while inflight() and asyncio.get_running_loop().time() < deadline:
+        while inflight() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # the handlers do not tell
             await asyncio.sleep(0.02)
         return not inflight()
 

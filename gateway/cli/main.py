@@ -16,7 +16,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(serve)
-app.command(name="engine-sim", context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)(engine_sim)
+app.command(
+    name="engine-sim",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)(engine_sim)
 
 
 @app.command()
@@ -26,4 +30,5 @@ def version() -> None:
 
 
 def main() -> None:
+    """Run the command that the arguments name; exits the process."""
     app()

@@ -36,7 +36,9 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
     table = Table(title=title, title_justify="left", header_style="bold")
     made = [list(row) for row in rows]
     for index, column in enumerate(columns):
-        numeric = bool(made) and all(row[index].replace(",", "").replace(".", "").isdigit() for row in made if row[index])
+        numeric = bool(made) and all(
+            row[index].replace(",", "").replace(".", "").isdigit() for row in made if row[index]
+        )
         table.add_column(column, justify="right" if numeric else "left", no_wrap=True)
     for row in made:
         table.add_row(*row)

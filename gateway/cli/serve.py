@@ -40,7 +40,7 @@ def settings_from(
         raise fail("The settings cannot be used:", error.problems, code=2) from None
 
 
-def serve(
+def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
     backend: Annotated[
         list[str] | None, typer.Option(help="URL of an engine; repeat for more. Everything else is discovered.")
     ] = None,

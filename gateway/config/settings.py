@@ -44,14 +44,18 @@ class ServerSettings:
     host: str = setting("127.0.0.1", "Address of the data port; 0.0.0.0 listens everywhere.")
     port: int = setting(8080, "Data port; 0 takes a free one.", minimum=0, maximum=65535)
     admin_host: str = setting("127.0.0.1", "Address of the admin port.")
-    admin_port: int = setting(9464, "Admin port (/livez /readyz /metrics /-/...); 0 takes one.", minimum=0, maximum=65535)
+    admin_port: int = setting(
+        9464, "Admin port (/livez /readyz /metrics /-/...); 0 takes one.", minimum=0, maximum=65535
+    )
     max_body_bytes: int = setting(64 << 20, "Largest request body; larger ones are 413.", minimum=1024, unit="bytes")
     body_timeout_s: float = setting(60.0, "Longest silence of a client while its body is read.", minimum=0.1, unit="s")
     keepalive_timeout_s: float = setting(75.0, "How long an idle client connection stays open.", minimum=0, unit="s")
     keepalive_comment_s: float | None = setting(
         None, "Send an event-stream comment when a stream was silent this long; off by default.", minimum=0.1, unit="s"
     )
-    settle_s: float = setting(5.0, "On SIGTERM, how long connections are still accepted while unready.", minimum=0, unit="s")
+    settle_s: float = setting(
+        5.0, "On SIGTERM, how long connections are still accepted while unready.", minimum=0, unit="s"
+    )
     drain_timeout_s: float = setting(90.0, "Then, how long requests in flight may take.", minimum=0, unit="s")
 
 
@@ -96,14 +100,18 @@ class UpstreamConfig:
 class MediaConfig:
     """The image pool, its limits and its caches."""
 
-    workers: int | None = setting(None, "Image worker processes; by default the CPUs of the cgroup.", minimum=1, maximum=256)
+    workers: int | None = setting(
+        None, "Image worker processes; by default the CPUs of the cgroup.", minimum=1, maximum=256
+    )
     codec_backend: str = setting(
         "auto",
         "Resizer and encoder. A fleet runs one; start-up refuses when a named one is missing.",
         choices=("auto", "pillow-simd", "vips"),
     )
     slab_bytes: int = setting(512 << 20, "Shared memory for bodies in flight.", minimum=1 << 20, unit="bytes")
-    job_deadline_s: float = setting(10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s")
+    job_deadline_s: float = setting(
+        10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s"
+    )
     worker_memory_bytes: int = setting(2 << 30, "Memory limit of one worker.", minimum=128 << 20, unit="bytes")
     max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
     prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
@@ -125,9 +133,7 @@ class FetchConfig:
 class IdentityConfig:
     """The deployment's secret behind image identities and cache salts."""
 
-    secret: str | None = setting(
-        None, "Shared by all replicas; by default each process makes its own.", secret=True
-    )
+    secret: str | None = setting(None, "Shared by all replicas; by default each process makes its own.", secret=True)
 
 
 @dataclass(frozen=True, slots=True)

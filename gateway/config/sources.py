@@ -90,7 +90,7 @@ class _Reader:
         made = []
         for index, entry in enumerate(raw):
             here = f"{path}.{index}"
-            base = item() if dataclasses.is_dataclass(item) else None
+            base = _blank(item)
             made.append(self.value(item, entry, here, metadata, base))
         return _BAD if any(entry is _BAD for entry in made) else tuple(made)
 
@@ -100,7 +100,7 @@ class _Reader:
             return _BAD
         made: dict[str, Any] = {}
         for key, entry in raw.items():
-            base = item() if dataclasses.is_dataclass(item) else None
+            base = _blank(item)
             made[str(key)] = self.value(item, entry, f"{path}.{key}", {}, base)
         return _BAD if any(entry is _BAD for entry in made.values()) else made
 
@@ -115,11 +115,15 @@ class _Reader:
             near = difflib.get_close_matches(str(found), choices, n=1)
             self.say(path, f"must be one of {', '.join(choices)}" + (f"; did you mean {near[0]}?" if near else ""))
             return _BAD
-        if minimum is not None and found < minimum or maximum is not None and found > maximum:
+        if (minimum is not None and found < minimum) or (maximum is not None and found > maximum):
             bounds = f"at least {minimum:g}" if maximum is None else f"between {minimum:g} and {maximum:g}"
             self.say(path, f"must be {bounds}, not {raw!r}")
             return _BAD
         return found
+
+
+def _blank(item: Any) -> Any:
+    return item() if dataclasses.is_dataclass(item) and isinstance(item, type) else None
 
 
 _BAD: Any = object()
@@ -127,8 +131,10 @@ _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true 
 
 
 def _kind(raw: object) -> str:
-    return "nothing" if raw is None else {"str": "text", "dict": "a mapping", "list": "a list"}.get(
-        type(raw).__name__, type(raw).__name__
+    return (
+        "nothing"
+        if raw is None
+        else {"str": "text", "dict": "a mapping", "list": "a list"}.get(type(raw).__name__, type(raw).__name__)
     )
 
 
@@ -145,7 +151,7 @@ def _coerce(hint: Any, raw: object, unit: str) -> Any:
         return _number(hint, raw, unit)
     if hint is int:
         return raw if isinstance(raw, int) else int(raw) if isinstance(raw, float) and raw.is_integer() else _BAD
-    return float(raw) if isinstance(raw, int | float) and raw == raw else _BAD
+    return float(raw) if isinstance(raw, int | float) and not math.isnan(raw) else _BAD
 
 
 def _number(hint: Any, raw: str, unit: str) -> Any:
@@ -213,14 +219,14 @@ class _UniqueKeys(yaml.SafeLoader):
     """YAML that refuses a key given twice: the second would silently win."""
 
 
-def _no_duplicates(loader: _UniqueKeys, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+def _no_duplicates(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any]:
     seen: set[Any] = set()
     for key_node, _ in node.value:
-        key = loader.construct_object(key_node, deep=True)  # type: ignore[no-untyped-call]  # PyYAML's stubs lack it
+        key = loader.construct_object(key_node, deep=True)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
         seen.add(key)
-    return loader.construct_mapping(node, deep)
+    return loader.construct_mapping(node, deep=True)
 
 
 _UniqueKeys.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _no_duplicates)
@@ -250,7 +256,8 @@ def load_settings(
 
     Raises SettingsProblems with every problem found. Relative policy directories are relative to the file.
     """
-    settings, problems = Settings(), []
+    settings: Settings = Settings()
+    problems: list[str] = []
     if path is not None:
         reader = _Reader(str(path))
         settings = reader.record(Settings, read_document(path), "", settings)

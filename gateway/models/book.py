@@ -3,8 +3,8 @@
 Decided here: which checkpoint, caps and context count for one served name over all backends that serve it. Not decided
 here: which backend a request goes to, and what is refused.
 
-Backends of one model may be started with different pixel caps. A plan is made before a backend is chosen, so it uses the
-*largest* effective cap of the group: no backend gets less than it would have looked at, the others shrink the rest
+Backends of one model may be started with different pixel caps. A plan is made before a backend is chosen, so it uses
+the *largest* effective cap of the group: no backend gets less than it would have looked at, the others shrink the rest
 themselves, and the estimate is an upper bound for them.
 """
 

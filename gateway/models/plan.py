@@ -1,7 +1,7 @@
 """From facts to a plan: what is done to one image, and what it costs before and after.
 
-Decided here: whether an image is passed byte for byte, and otherwise its target size and the list of reasons. Not decided
-here: which cap applies (policy and backend say so), how pixels become tokens (the family), how pixels are made (media).
+Decided here: whether an image is passed byte for byte, and otherwise its target size and the list of reasons. Not
+decided here: which cap applies (policy and backend say so), how pixels become tokens (the family), how pixels are made (media).
 
 *Conforming* means: upright, one frame, at most eight bits, opaque, RGB, grey or palette, in a format every engine takes,
 each side at least one grid unit, under the cap, and written as a canonical data URL. Conforming images are untouched
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from gateway.errors import Undecodable
 from gateway.models.checkpoint import Checkpoint
-from gateway.models.family import Family, Target
+from gateway.models.family import Family, Target, TargetReason
 from gateway.types import Change, ColourModel, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
 
 # What vLLM 0.32 and SGLang 0.5.23 both decode without surprises; everything else is delivered as PNG or JPEG.
+_KEPT = TargetReason.TOO_SMALL
 ENGINE_FORMATS = frozenset({ImageFormat.JPEG, ImageFormat.PNG, ImageFormat.WEBP})
 
 
@@ -53,7 +54,9 @@ def _shape_changes(probe: Probe) -> list[Change]:
 def _target(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules) -> Target | None:
     """The planned size, or ``None`` where the image keeps its own."""
     if rules.preserve:
-        return None
+        # Engines fail on sides below one grid unit, so even an untouched geometry is brought up to it.
+        served = family.normalised(size, checkpoint)
+        return None if served == size else Target(served, family.image_tokens(served, checkpoint), True, _KEPT)
     target = family.plan(size, checkpoint, cap_pixels=rules.cap_pixels, cap_tokens=None)
     return None if target.size == size else target
 

@@ -165,7 +165,7 @@ class Metrics:
     """
 
     def __init__(self) -> None:
-        prometheus_client.disable_created_metrics()
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's own gap
         self.registry = CollectorRegistry()
         self._counters: dict[str, Counter] = {}
         self._histograms: dict[str, Histogram] = {}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from gateway.record import ExchangeRecord
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import OTHER, Metrics
-from gateway.types import ExchangeRecord
 
 # Stages that wait for others: the image source, the tenant's budget, the engine, the client.
 _NOT_OURS = frozenset({"read", "fetch_remote", "reserve", "forward", "relay"})

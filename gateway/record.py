@@ -1,0 +1,82 @@
+"""One exchange: the head it begins with, and the facts that become known of it.
+
+Decided here: which facts are gathered. Not decided here: how they are shown (``telemetry``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.types import HeaderList, RequestId, TokenEstimate, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """A client's request head. Header names keep their spelling; values are as received."""
+
+    method: str
+    path: str
+    query: str
+    headers: HeaderList
+    content_length: int | None
+    request_id: RequestId
+    trace_id: str | None = None
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header; ``name`` in lower case."""
+        return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+@dataclass(slots=True)
+class ExchangeRecord:
+    """The facts of one exchange as they become known; the recorder turns them into metrics and one access line.
+
+    Mutable on purpose: it is owned by exactly one journey. Never holds payloads, keys or query strings.
+    """
+
+    request_id: RequestId
+    dialect: str
+    path: str
+    started_s: float
+    stages: list[tuple[str, float]] = field(default_factory=list)
+    tenant: str | None = None
+    task: str | None = None
+    task_reason: str | None = None
+    model: str | None = None
+    known_model: bool = False
+    family: str | None = None
+    stream: bool = False
+    shadow: bool = False
+    request_bytes: int = 0
+    forwarded_bytes: int = 0
+    response_bytes: int = 0
+    images_passed: int = 0
+    images_shrunk: int = 0
+    images_recoded: int = 0
+    changes: dict[str, int] = field(default_factory=dict)
+    image_bytes_in: int = 0
+    image_bytes_out: int = 0
+    image_pixels_in: int = 0
+    image_pixels_out: int = 0
+    image_tokens_original: int = 0
+    images_known: int = 0
+    image_digests: list[str] = field(default_factory=list)
+    facts_hits: int = 0
+    cache_queries: int = 0
+    cache_hits: int = 0
+    findings: list[str] = field(default_factory=list)
+    trace_id: str | None = None
+    stripped_fields: tuple[str, ...] = ()
+    estimate: TokenEstimate | None = None
+    usage: Usage | None = None
+    backend: str | None = None
+    engine: str | None = None
+    decision_reason: str | None = None
+    attempts: int = 0
+    retry_reasons: list[str] = field(default_factory=list)
+    status: int | None = None
+    outcome: str = "ok"
+    code: str | None = None
+    detail: str | None = None
+    first_byte_s: float | None = None
+    ended_s: float | None = None

@@ -1,0 +1,140 @@
+"""From settings to what each part is told: the only place that knows both vocabularies.
+
+Decided here: which setting becomes which argument. Not decided here: defaults (``config``), meaning (the parts).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from gateway.api.auth import Authenticator
+from gateway.config.policies import load_policies
+from gateway.config.settings import ModelConfig, Settings
+from gateway.exchange import World
+from gateway.media.codecs import default_backend
+from gateway.media.fetch import FetchSettings
+from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
+from gateway.models.book import ModelBook
+from gateway.models.catalog import ModelOverride, shipped_catalog
+from gateway.policy.policyset import PolicySet, build_policy_set
+from gateway.record import RequestHead
+from gateway.types import EngineKind, TenantId
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+
+def deployment_key(settings: Settings) -> bytes:
+    """32 bytes behind every identity and salt: from the shared secret, or this process's own."""
+    secret = settings.identity.secret
+    return hashlib.sha256(secret.encode()).digest() if secret else os.urandom(32)
+
+
+def cache_salt(key: bytes, tenant: TenantId, user: str | None) -> str:
+    """A cache salt that names neither tenant nor user: HMAC-SHA-256 under the deployment's secret, in hex."""
+    text = f"{len(tenant)}:{tenant}:{user or ''}"
+    return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def _answers(text: str) -> tuple[tuple[str, ...], ...]:
+    """``10.0.0.1,10.0.0.2;10.0.0.3``: successive answers by semicolon, the addresses of one by comma."""
+    return tuple(tuple(a.strip() for a in answer.split(",") if a.strip()) for answer in text.split(";"))
+
+
+def _override(config: ModelConfig) -> ModelOverride:
+    return ModelOverride(
+        checkpoint=config.checkpoint,
+        max_pixels=config.max_pixels,
+        min_pixels=config.min_pixels,
+        context_tokens=config.context_tokens,
+    )
+
+
+def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:
+    authenticator = Authenticator(policies)
+    return lambda head: authenticator.tenant(head.headers)
+
+
+def load_world(settings: Settings, key: bytes) -> World:
+    """A complete snapshot. Raises PolicyProblems, or ValueError for a model override that names nothing."""
+    policies: PolicySet = load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
+    overrides = {name: _override(config) for name, config in settings.models.items()}
+    catalog = shipped_catalog()
+    for name, override in overrides.items():
+        catalog.find(name, override=override)
+    return World(
+        policies=policies,
+        book=ModelBook(catalog, overrides),
+        admit=_admission(policies),
+        max_body_bytes=settings.server.max_body_bytes,
+        media_deadline_s=settings.media.job_deadline_s,
+        may_fetch=settings.fetch.enabled,
+        keepalive_comment_s=settings.server.keepalive_comment_s,
+        cache_salt=lambda tenant, user: cache_salt(key, tenant, user),
+    )
+
+
+def codec_backend(settings: Settings) -> str:
+    """The configured codec backend, or the best that is installed. Raises CodecBackendMissing when there is none."""
+    configured = settings.media.codec_backend
+    return default_backend() if configured == "auto" else configured
+
+
+def media_settings(settings: Settings, key: bytes) -> MediaSettings:
+    m = settings.media
+    pool = PoolSettings(
+        workers=m.workers or cgroup_cpus(),
+        codec_backend=codec_backend(settings),
+        job_deadline_s=m.job_deadline_s,
+        worker_memory_bytes=m.worker_memory_bytes,
+        max_queue_jobs=m.max_queue_jobs,
+    )
+    return MediaSettings(
+        content_key=key,
+        seed=int.from_bytes(key[:8], "little"),
+        pool=pool,
+        slab_bytes=m.slab_bytes,
+        prepared_cache_bytes=m.prepared_cache_bytes,
+        facts_cache_entries=m.facts_cache_entries,
+    )
+
+
+def fetch_settings(settings: Settings) -> FetchSettings:
+    f = settings.fetch
+    return FetchSettings(
+        total_timeout_s=f.total_timeout_s,
+        max_redirects=f.max_redirects,
+        public_networks=f.public_networks,
+        static_hosts={name: _answers(text) for name, text in f.static_hosts.items()},
+    )
+
+
+def upstream_settings(settings: Settings) -> UpstreamSettings:
+    """Backends and time limits. Raises ValueError for a URL that is none, or two backends of one name."""
+    u = settings.upstream
+    backends = tuple(
+        BackendSettings(
+            url=b.url,
+            name=b.name or "",
+            engine="auto" if b.engine == "auto" else EngineKind(b.engine),
+            api_key=b.api_key,
+            max_pixels=b.max_pixels,
+            context_tokens=b.context_tokens,
+            kv_tokens=b.kv_tokens,
+            vision=b.vision,
+        )
+        for b in settings.backends
+    )
+    return UpstreamSettings(
+        backends=backends,
+        connect_timeout_s=u.connect_timeout_s,
+        response_timeout_s=u.response_timeout_s,
+        idle_timeout_s=u.idle_timeout_s,
+        health_interval_s=u.probe_interval_s,
+        probe_timeout_s=u.probe_timeout_s,
+        discovery_timeout_s=u.discovery_timeout_s,
+        resend_ratio=u.retry_ratio,
+        forward_authorization=True,  # the journey takes it away once tenants have keys
+    )
