@@ -30,9 +30,8 @@ sys.exit(failed != 0)
 """
 
 LOOP_MODULES = """
-import importlib.util, sys
-if importlib.util.find_spec("gateway.app"):
-    import gateway.app
+import sys
+import gateway.app
 heavy = {"PIL", "pyvips", "simplejpeg", "imagecodecs", "pillow_heif", "numpy", "isal"}
 print(*sorted(heavy & sys.modules.keys()))
 """
