@@ -41,6 +41,8 @@ class Limits:
 
 
 ON_LOOP = Limits()
+# For a thread: some seconds at worst, and the loop is held only while the C parser runs (about 5 ms per MB).
+OFF_LOOP = Limits(parsed_bytes=16 * 1024 * 1024, steps=400_000, containers=200_000)
 
 
 @dataclass(frozen=True, slots=True)
