@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from gateway.errors import Undecodable, UnsupportedFormat
-from gateway.media.codecs.decoders.flat import decode_bmp, decode_gif, decode_png, decode_still_webp
+from gateway.media.codecs.decoders.flat import decode_bmp, decode_gif, decode_still_webp
 from gateway.media.codecs.decoders.jpeg import decode_jpeg
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.decoders.vips import decode_first_page
-from gateway.media.codecs.probe.png import is_interlaced
 from gateway.types import ImageFormat, Probe, Size
 
 __all__ = ["Raster", "decode"]
@@ -24,15 +23,13 @@ def decode(data: bytes, probe: Probe, at_least: Size) -> Raster:
     match probe.format:
         case ImageFormat.JPEG:
             return decode_jpeg(data, probe, at_least)
-        case ImageFormat.PNG:
-            return decode_first_page(data, probe) if is_interlaced(data) else decode_png(data, probe)
         case ImageFormat.WEBP:
             return decode_first_page(data, probe) if probe.frames > 1 else decode_still_webp(data, probe)
         case ImageFormat.BMP:
             return decode_bmp(data, probe)
         case ImageFormat.GIF:
             return decode_gif(data, probe)
-        case ImageFormat.TIFF:
+        case ImageFormat.PNG | ImageFormat.TIFF:
             return decode_first_page(data, probe)
         case _:
             raise UnsupportedFormat(f"Images in {probe.format.value.upper()} format are not accepted.")

@@ -1,4 +1,4 @@
-"""PNG, still WebP, GIF and BMP by imagecodecs (libpng, libwebp, giflib, its own BMP reader)."""
+"""Still WebP, GIF and BMP by imagecodecs (libwebp, giflib, its own BMP reader)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,6 @@ from gateway.errors import Undecodable
 from gateway.media.codecs.decoders.raster import Raster, raster_from
 from gateway.media.codecs.probe.gif import first_frame
 from gateway.types import Probe
-
-
-def decode_png(data: bytes, probe: Probe) -> Raster:
-    """All depths, palettes, transparency keys and interlacing; of an APNG the default image. Raises Undecodable."""
-    return raster_from(_call("PNG", imagecodecs.png_decode, data), probe.raster)
 
 
 def decode_still_webp(data: bytes, probe: Probe) -> Raster:

@@ -1,4 +1,4 @@
-"""TIFF, animated WebP and interlaced PNG by libvips, and the one place where libvips is loaded and tamed.
+"""PNG, TIFF and animated WebP by libvips, and the one place where libvips is loaded and tamed.
 
 Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than the first
 page, and any truncation is an error. The loader is named, so a file cannot choose another one than its probe did.
@@ -7,6 +7,7 @@ page, and any truncation is an error. The loader is named, so a file cannot choo
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,20 +44,20 @@ def decode_first_page(data: bytes, probe: Probe) -> Raster:
         image = _load(data, probe.format)
         if image.format not in ("uchar", "ushort"):
             raise UnsupportedFormat("Images with other than unsigned samples of up to 16 bits are not accepted.")
-        cmyk = image.interpretation == "cmyk"
-        if not cmyk and image.interpretation not in _DIRECT:
+        if image.interpretation == "cmyk":
+            return Raster(_cmyk_to_rgb(raster_from(image.numpy(), probe.raster).samples))
+        if image.interpretation not in _DIRECT:
             image = image.colourspace("srgb")
-        samples = image.numpy()
+        # A TIFF's fourth sample may mean anything; only the probe knows whether it is transparency.
+        transparent = bool(image.hasalpha()) and (probe.has_alpha or probe.format is not ImageFormat.TIFF)
+        if image.bands == 3 and image.format == "uchar":
+            # The resizer takes four bytes a pixel without a copy; the fourth costs half as much here as it does there.
+            image = image.bandjoin(255)
+        raster = raster_from(image.numpy(), probe.raster)
     except _vips.Error as error:
         name = probe.format.value.upper()
         raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error
-    raster = raster_from(samples, probe.raster)
-    if cmyk:
-        return Raster(_cmyk_to_rgb(raster.samples))
-    if probe.format is ImageFormat.TIFF and not probe.has_alpha:
-        # A further sample of unstated meaning is not transparency.
-        return Raster(raster.samples, grey=raster.grey)
-    return raster
+    return replace(raster, alpha=raster.alpha and transparent)
 
 
 def _load(data: bytes, kind: ImageFormat) -> Any:

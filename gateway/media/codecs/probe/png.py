@@ -100,8 +100,3 @@ class _Chunks:
 
     def _names_xmp(self, start: int, length: int) -> bool:
         return length > len(_XMP_KEYWORD) and self._window.read(start, len(_XMP_KEYWORD)) == _XMP_KEYWORD
-
-
-def is_interlaced(data: bytes) -> bool:
-    """Whether IHDR names Adam7."""
-    return data[28:29] == b"\x01"
