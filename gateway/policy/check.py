@@ -55,8 +55,7 @@ def check_measured(
 
 def _deliver(effective: EffectivePolicy, found: list[GatewayError]) -> tuple[GatewayError, ...]:
     for error in found:
-        if error.rule is not None and error.detail is None:
-            error.detail = effective.reasons.get(error.rule)
+        error.detail = effective.reasons.get(error.rule or "")
     if found and not effective.shadow:
         raise found[0]
     return tuple(found)

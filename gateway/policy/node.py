@@ -66,19 +66,14 @@ class Problem:
 
 def kind_of(node: Node) -> str:
     """Name what stands in the file, for messages."""
-    match node:
-        case ListNode():
-            return "a list"
-        case MappingNode():
-            return "a mapping"
-        case ScalarNode(value=None):
-            return "nothing"
-        case ScalarNode(value=bool(value)):
-            return f"the boolean {str(value).lower()}"
-        case ScalarNode(value=int() | float() as value):
-            return f"the number {value}"
-        case ScalarNode(value=value):
-            return f"{shortened(str(value))!r}"
+    if not isinstance(node, ScalarNode):
+        return "a list" if isinstance(node, ListNode) else "a mapping"
+    value = node.value
+    if isinstance(value, bool):
+        return f"the boolean {str(value).lower()}"
+    if isinstance(value, str):
+        return repr(shortened(value))
+    return "nothing" if value is None else f"the number {value}"
 
 
 def shortened(text: str, limit_chars: int = 40) -> str:

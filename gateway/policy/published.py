@@ -2,8 +2,8 @@
 
 Decided here: its outline. Keys, kinds and defaults come from `rules` and `schema`. It helps while typing; what a file
 means, and all that JSON Schema cannot say, is decided by reading it (`schema`, `policyset`).
-`python -m gateway.policy.published > policies/policy.schema.json` writes it anew; with the argument `table` the module
-prints the table of docs/policies.md. A test compares both.
+`python -m gateway.policy.published schema > policies/policy.schema.json` writes it anew, `... table` prints the table
+of docs/policies.md; a test compares both.
 """
 
 from __future__ import annotations
@@ -83,6 +83,11 @@ def _shown(kind: Kind, value: object) -> str:
     return str(value)
 
 
+def published(what: str) -> str:
+    """The text of ``table`` or ``schema``, ending in a newline."""
+    text = markdown_table() if what == "table" else json.dumps(json_schema(), indent=2)
+    return f"{text}\n"
+
+
 if __name__ == "__main__":
-    text = markdown_table() if sys.argv[1:] == ["table"] else json.dumps(json_schema(), indent=2)
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(published(sys.argv[1]))

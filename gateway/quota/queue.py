@@ -85,14 +85,12 @@ class AdmissionQueue:
         """Take out the next ticket that can start now, or None. Call again after noting what it took."""
         heads = [(self._tag(lane), next(iter(lane.tickets.values()))) for lane in self._lanes.values() if lane.tickets]
         for tag, ticket in sorted(heads, key=lambda head: (head[0], head[1].number)):
-            match room(ticket):
-                case Room.ALL_FULL:
-                    return None
-                case Room.TENANT_FULL:
-                    continue
-                case Room.FREE:
-                    self._serve(ticket, tag)
-                    return ticket
+            state = room(ticket)
+            if state is Room.ALL_FULL:
+                break
+            if state is Room.FREE:
+                self._serve(ticket, tag)
+                return ticket
         return None
 
     def waiting_kv_tokens(self, tenant: TenantId) -> int:

@@ -164,6 +164,18 @@ async def test_a_grant_that_meets_a_cancellation_is_given_back() -> None:
     assert (store.inflight_kv_tokens(A), store.waiting_count(A)) == (0, 0)
 
 
+async def test_a_grant_in_the_moment_of_the_timeout_stands() -> None:
+    store, _ = budgets()
+    held = await store.reserve(A, 100, 100, 0)
+    waiting = asyncio.create_task(store.reserve(A, 70, 100, 10))
+    await queued(store, A, 1)
+    ticket = next(iter(store._queue._lanes[A].tickets.values()))
+    held.release()
+    store._give_up(ticket, 10)  # the timer fires before the waiter's task runs
+    (await waiting).release()
+    assert store.inflight_kv_tokens(A) == 0
+
+
 async def test_a_release_after_a_cancellation_passes_the_dead_waiter_over() -> None:
     store, _ = budgets()
     held = await store.reserve(A, 100, 100, 0)
