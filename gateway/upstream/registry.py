@@ -8,7 +8,7 @@ breaker's and the draining mark's time limits, the age of the last load report).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 from gateway.types import BackendName, BackendView, EngineKind
 from gateway.upstream.accounts import Load
@@ -59,6 +59,8 @@ class Backend:
         return self._health.up
 
     def learn_facts(self, engine: Engine, facts: EngineFacts) -> None:
+        if self.discovered and facts.model_root == self._facts.model_root:
+            facts = _completed(facts, self._facts)
         self.engine = engine
         self.discovered = True
         self._facts = facts
@@ -131,6 +133,16 @@ class Backend:
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
         )
+
+
+def _completed(facts: EngineFacts, known: EngineFacts) -> EngineFacts:
+    """A busy engine of the same model may have left a question unanswered this time; what is known still holds."""
+    gaps = {
+        entry.name: getattr(known, entry.name)
+        for entry in fields(facts)
+        if getattr(facts, entry.name) is None and getattr(known, entry.name) is not None
+    }
+    return replace(facts, **gaps) if gaps else facts
 
 
 def _first(configured: int | None, learnt: int | None) -> int | None:

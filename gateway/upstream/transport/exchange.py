@@ -19,7 +19,8 @@ from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 
 _URLS_LIMIT = 512
-_SKIPPED_HEADERS = ("Accept", "Accept-Encoding", "User-Agent", "Content-Type")
+# What aiohttp adds by itself unless told not to; telling it costs more than looking whether the client sent them.
+_ADDED_BY_LIBRARY = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
 # Long header lines from an engine are legitimate (load reports, trace state).
 _HEADER_LIMIT_BYTES = 64 * 1024
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
@@ -40,7 +41,6 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            skip_auto_headers=_SKIPPED_HEADERS,
             timeout=aiohttp.ClientTimeout(total=None, connect=self._settings.connect_timeout_s),
             max_line_size=_HEADER_LIMIT_BYTES,
             max_field_size=_HEADER_LIMIT_BYTES,
@@ -91,6 +91,7 @@ class Transport:
                     request.method,
                     self._url(backend, request),
                     headers=outgoing.headers,
+                    skip_auto_headers=_ADDED_BY_LIBRARY - outgoing.names or None,
                     data=upload,
                     allow_redirects=False,
                     middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),

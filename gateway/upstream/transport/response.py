@@ -68,9 +68,8 @@ class EngineResponse:
     def close(self) -> None:
         """Give the connection back if the response was read to its end, else cut it at once."""
         connection = self._response.connection
-        if connection is not None:
-            if self._upload is not None:
-                self._upload.abandon()
-            elif connection.transport is not None:
-                connection.transport.abort()
+        if self._upload is not None and not self._upload.sent:
+            self._upload.abandon()
+        elif connection is not None and connection.transport is not None:
+            connection.transport.abort()
         self._response.close()
