@@ -55,14 +55,16 @@ class _Wanted:
 # Groups repeat a bounded number of times inside an atomic group: the engine keeps about 100 bytes for each repetition
 # until the match ends, and a possessive group does not step back properly in Python 3.11.2 (python/cpython#101955).
 _SPACE = re.compile(rb"[ \t\r\n]*+")
-_SCALAR = re.compile(rb"[^,\]} \t\r\n]++")
+_KEY_AND_COLON = re.compile(rb'"([^"\\]*+)"[ \t\r\n]*+:[ \t\r\n]*+')
+_TO_NEXT = re.compile(rb"[ \t\r\n]*+,?[ \t\r\n]*+")
+_FLAT_VALUE = re.compile(rb'"[^"\\]*+"|[^"{\[,\]} \t\r\n]++')  # a string without escapes, a number, a word
 _STRING_PIECE = re.compile(rb'[^"\\]*+(?>(?:\\.[^"\\]*+){0,4000})', re.DOTALL)
 # Everything up to the next bracket that is none of a string's, or up to some string.
 _TO_BRACKET = re.compile(
     rb'[^"\[\]{}]*+(?>(?:"[^"\\]*+(?:"|(?>(?:\\.[^"\\]*+){1,64})")[^"\[\]{}]*+){0,500})', re.DOTALL
 )
 _OPENING = frozenset(b"{[")
-_QUOTE, _BRACE, _BRACKET, _COMMA = b'"{[,'
+_QUOTE, _BRACE, _BRACKET = b'"{['
 
 
 def closing_quote(buffer: Buffer, position: int, stop: int) -> int:
@@ -139,18 +141,24 @@ def _object(
     text: bytes, start: int, wanted: _Wanted, found: dict[Pointer, ValueSpan]
 ) -> tuple[int, tuple[MemberSpan, ...]]:
     members: list[MemberSpan] = []
+    left = len(wanted.steps)
     position = _end(_SPACE, text, start + 1)
     while text[position] == _QUOTE:
+        if not left and wanted.pointer is None:
+            return _close(text, position), ()
         key_start = position
-        key_stop = _string_stop(text, position)
-        key = _key(text[key_start + 1 : key_stop])
-        position = _end(_SPACE, text, _end(_SPACE, text, key_stop) + 1)
+        head = _KEY_AND_COLON.match(text, position)
+        if head is not None:
+            key, position = head[1].decode(), head.end()
+        else:
+            key_stop = _string_stop(text, position)
+            key = str(json.loads(text[key_start:key_stop]))
+            position = _end(_SPACE, text, _end(_SPACE, text, key_stop) + 1)
         inner = wanted.steps.get(key)
+        left -= inner is not None
         stop = _skip(text, position) if inner is None else _value(text, position, inner, found)
         members.append(MemberSpan(key, key_start, Span(position, stop)))
-        position = _end(_SPACE, text, stop)
-        if text[position] == _COMMA:
-            position = _end(_SPACE, text, position + 1)
+        position = _end(_TO_NEXT, text, stop)
     return position + 1, tuple(members)
 
 
@@ -160,20 +168,16 @@ def _array(text: bytes, start: int, wanted: _Wanted, found: dict[Pointer, ValueS
     while index <= last and text[position] not in b"]":
         inner = wanted.steps.get(index)
         stop = _skip(text, position) if inner is None else _value(text, position, inner, found)
-        position = _end(_SPACE, text, stop)
-        if text[position] == _COMMA:
-            position = _end(_SPACE, text, position + 1)
+        position = _end(_TO_NEXT, text, stop)
         index += 1
     return _close(text, position)
 
 
 def _skip(text: bytes, start: int) -> int:
-    first = text[start]
-    if first == _QUOTE:
-        return _string_stop(text, start)
-    if first in _OPENING:
-        return _close(text, start + 1)
-    return _end(_SCALAR, text, start)
+    flat = _FLAT_VALUE.match(text, start)
+    if flat is not None:
+        return flat.end()
+    return _string_stop(text, start) if text[start] == _QUOTE else _close(text, start + 1)
 
 
 def _close(text: bytes, position: int) -> int:
@@ -197,8 +201,3 @@ def _end(pattern: re.Pattern[bytes], text: bytes, position: int) -> int:
     match = pattern.match(text, position)
     assert match is not None, "the text was parsed before"
     return match.end()
-
-
-def _key(spelling: bytes) -> str:
-    """A key without its opening quote, escapes resolved."""
-    return str(json.loads(b'"' + spelling)) if b"\\" in spelling else spelling[:-1].decode()

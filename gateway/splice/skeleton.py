@@ -3,12 +3,11 @@
 Decided here: which bodies are JSON objects we accept, and which strings are too long to parse. Not decided here: what
 any member means (``dialects``), and what is changed (``edit``).
 
-How: one possessive regular expression runs over structure and short strings at C speed and stops at the quote that
-opens a long one; the long one is skipped by byte search, and a handle takes its place in the text that the C parser
-reads. Work is bounded on three sides: bytes that are looked at one by one (``Limits.parsed_bytes``), steps that cost
-Python time (``Limits.steps``), and objects plus arrays (``Limits.containers``); beyond any of them ``TooComplex`` is
-raised, and the caller may cut again elsewhere (a thread) with wider limits, or refuse. A body that runs out of steps
-alone, but is small enough to be parsed as it is, is parsed as it is.
+How: one regular expression runs over structure and short strings at C speed and stops at the quote that opens a long
+one; the long one is skipped by byte search, and a handle takes its place in the text that the C parser reads. Work is
+bounded on all sides (``Limits``); beyond any of them ``TooComplex`` is raised, and the caller may cut again elsewhere (a
+thread) with wider limits, or refuse. A body that runs out of steps alone, but is small enough to be parsed as it is, is
+parsed as it is.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from hashlib import blake2b
 from json import JSONDecodeError, JSONDecoder
 
@@ -33,11 +33,16 @@ MAX_DEPTH = 512
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one cut may cost. The defaults are for the event loop: at worst some 20 ms on a slow core."""
+    """What one cut may cost. The defaults are for the event loop: at worst some 20 ms on a slow core.
+
+    ``parsed_bytes`` are looked at one by one (structure and short strings), ``steps`` cost Python time (long strings and
+    such as have many escapes), ``containers`` are objects and arrays, ``members`` those of any one object.
+    """
 
     parsed_bytes: int = 1024 * 1024
     steps: int = 5_000
     containers: int = 10_000
+    members: int = 5_000
 
 
 ON_LOOP = Limits()
@@ -95,7 +100,7 @@ def cut(buffer: Buffer, start: int, stop: int, limits: Limits = ON_LOOP) -> Skel
         raise TooComplex(detail=f"{len(text)} bytes would have to be parsed")
     _check_nesting(text, limits)
     skeleton = Skeleton({}, text, start, cuts, tuple(each.text.stop for each in cuts))
-    tree = _parse(skeleton)
+    tree = _parse(skeleton, limits)
     if strings:
         _put_back(tree, tag, _describe(buffer, strings, limits))
     return Skeleton(tree, text, start, cuts, skeleton.text_ends)
@@ -204,28 +209,36 @@ class _TwiceError(Exception):
         super().__init__(key)
 
 
-def _unique(pairs: list[tuple[str, Json]]) -> JsonObject:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise _TwiceError(key)
-            seen.add(key)
-    return members
-
-
 def _no_constant(name: str) -> Json:
     raise NotJson(f"The body is not valid JSON: {name} is no JSON number.")
 
 
-_DECODER = JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+@cache
+def _decoder(max_members: int) -> JSONDecoder:
+    def unique(pairs: list[tuple[str, Json]]) -> JsonObject:
+        members = dict(pairs)
+        if len(members) != len(pairs):
+            raise _TwiceError(_first_repeated(key for key, _ in pairs))
+        if len(members) > max_members:
+            raise TooComplex(detail=f"an object with {len(members)} members")
+        return members
+
+    return JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
 
 
-def _parse(skeleton: Skeleton) -> JsonObject:
+def _first_repeated(keys: Iterable[str]) -> str:
+    seen: set[str] = set()
+    for key in keys:
+        if key in seen:
+            return key
+        seen.add(key)
+    return ""
+
+
+def _parse(skeleton: Skeleton, limits: Limits) -> JsonObject:
     try:
         text = skeleton.text.decode()
-        tree = _DECODER.decode(text)
+        tree = _decoder(limits.members).decode(text)
     except UnicodeDecodeError as error:
         raise NotJson(f"The body is not UTF-8 at byte {_place(skeleton, error.start)}.") from None
     except JSONDecodeError as error:

@@ -198,6 +198,7 @@ def test_brackets_in_texts_are_no_depth() -> None:
         b'{"a":[' + b'["b",1],' * 20_000 + b"1]}",
         b'{"a":[' + (b'"' + b"x" * 600 + b'",') * 6_000 + b"1]}",
         b'{"a":' + b"[" * 2_000_000,
+        b"{" + b",".join(b'"%d":1' % n for n in range(20_000)) + b"}",
         b'{"' + b"k" * 2_000_000 + b'":1}',
         b'{"a":' + b" " * 2_000_000 + b"1}",
     ],
@@ -209,11 +210,11 @@ def test_hostile_bodies_are_given_up(body: bytes) -> None:
 
 
 def test_wider_limits_read_what_the_loop_would_not() -> None:
-    tree = {"a": ["b", 1] * 200_000, "long": 'say "x" ' * 300_000}
+    tree = {"a": ["b", 1] * 200_000, "m": {str(n): n for n in range(20_000)}, "long": 'say "x" ' * 300_000}
     body = json.dumps(tree).encode()
     with pytest.raises(TooComplex):
         whole(body)
-    wide = Limits(parsed_bytes=64 << 20, steps=1_000_000, containers=1_000_000)
+    wide = Limits(parsed_bytes=64 << 20, steps=1_000_000, containers=1_000_000, members=1_000_000)
     assert filled_in(cut(body, 0, len(body), wide).tree, body) == tree
 
 
