@@ -56,6 +56,7 @@ class AdmissionQueue:
 
     def __init__(self) -> None:
         self._lanes: dict[TenantId, _Lane] = {}
+        self._backlogged: dict[TenantId, _Lane] = {}  # those of them in which somebody waits: what `admit` looks at
         self._virtual = 0.0
         self._issued = 0
 
@@ -68,22 +69,24 @@ class AdmissionQueue:
         lane = self._lanes.setdefault(tenant, _Lane())
         if not lane.tickets:
             lane.start_tag = max(lane.start_tag, self._virtual)
+            self._backlogged[tenant] = lane
         lane.tickets[ticket.number] = ticket
         lane.waiting_kv_tokens += kv_tokens
         return ticket
 
     def leave(self, ticket: Ticket) -> bool:
         """Stop waiting (timeout, cancellation). False: it was not waiting any more."""
-        lane = self._lanes.get(ticket.tenant)
-        if lane is None or lane.tickets.pop(ticket.number, None) is None:
+        lane = self._backlogged.get(ticket.tenant)
+        if lane is None or ticket.number not in lane.tickets:
             return False
-        lane.waiting_kv_tokens -= ticket.kv_tokens
-        self._tidy(ticket.tenant, lane)
+        self._take(lane, ticket)
+        if not lane.tickets and lane.start_tag <= self._virtual:
+            del self._lanes[ticket.tenant]  # it owes nothing: a new lane would be its equal
         return True
 
     def admit(self, room: Callable[[Ticket], Room]) -> Ticket | None:
         """Take out the next ticket that can start now, or None. Call again after noting what it took."""
-        heads = [(self._tag(lane), next(iter(lane.tickets.values()))) for lane in self._lanes.values() if lane.tickets]
+        heads = [(self._tag(lane), next(iter(lane.tickets.values()))) for lane in self._backlogged.values()]
         for tag, ticket in sorted(heads, key=lambda head: (head[0], head[1].number)):
             state = room(ticket)
             if state is Room.ALL_FULL:
@@ -103,22 +106,22 @@ class AdmissionQueue:
 
     @property
     def total_waiting_kv_tokens(self) -> int:
-        return sum(lane.waiting_kv_tokens for lane in self._lanes.values())
+        return sum(lane.waiting_kv_tokens for lane in self._backlogged.values())
 
     def __len__(self) -> int:
-        return sum(len(lane.tickets) for lane in self._lanes.values())
+        return sum(len(lane.tickets) for lane in self._backlogged.values())
 
     def _serve(self, ticket: Ticket, tag: float) -> None:
         lane = self._lanes[ticket.tenant]
-        del lane.tickets[ticket.number]
-        lane.waiting_kv_tokens -= ticket.kv_tokens
+        self._take(lane, ticket)
         self._virtual = tag
         lane.start_tag = tag + ticket.kv_tokens / ticket.weight
 
+    def _take(self, lane: _Lane, ticket: Ticket) -> None:
+        del lane.tickets[ticket.number]
+        lane.waiting_kv_tokens -= ticket.kv_tokens
+        if not lane.tickets:
+            del self._backlogged[ticket.tenant]
+
     def _tag(self, lane: _Lane) -> float:
         return max(lane.start_tag, self._virtual)
-
-    def _tidy(self, tenant: TenantId, lane: _Lane) -> None:
-        """Forget a lane that neither waits nor owes: a new one would be its equal."""
-        if not lane.tickets and lane.start_tag <= self._virtual:
-            del self._lanes[tenant]
