@@ -5,9 +5,9 @@ any member means (``dialects``), and what is changed (``edit``).
 
 How: one regular expression runs over structure and short strings at C speed and stops at the quote that opens a long
 one; the long one is skipped by byte search, and a handle takes its place in the text that the C parser reads. Work is
-bounded on all sides (``Limits``); beyond any of them ``TooComplex`` is raised, and the caller may cut again elsewhere (a
-thread) with wider limits, or refuse. A body that runs out of steps alone, but is small enough to be parsed as it is, is
-parsed as it is.
+bounded on all sides (``Limits``); beyond any of them ``TooComplex`` is raised, and the caller may cut again in a thread
+with wider limits, or refuse. A body that runs out of steps alone, but is small enough to be parsed as it is, is parsed
+as it is.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ MAX_DEPTH = 512
 class Limits:
     """What one cut may cost. The defaults are for the event loop: at worst some 20 ms on a slow core.
 
-    ``parsed_bytes`` are looked at one by one (structure and short strings), ``steps`` cost Python time (long strings and
-    such as have many escapes), ``containers`` are objects and arrays, ``members`` those of any one object.
+    ``parsed_bytes`` are looked at one by one (structure and short strings), ``steps`` cost Python time (strings that are
+    long or have many escapes), ``containers`` are objects and arrays, ``members`` those of any one object.
     """
 
     parsed_bytes: int = 1024 * 1024
@@ -46,6 +46,9 @@ class Limits:
 
 
 ON_LOOP = Limits()
+# For a thread. The C parser keeps the interpreter's lock while it runs, so this is no licence to parse anything: 4 MiB
+# of tiny strings hold it for some 60 ms. More text than that fits no model's context.
+OFF_LOOP = Limits(parsed_bytes=4 * 1024 * 1024, steps=50_000, containers=100_000, members=50_000)
 # For a thread: some seconds at worst, and the loop is held only while the C parser runs (about 5 ms per MB).
 OFF_LOOP = Limits(parsed_bytes=16 * 1024 * 1024, steps=400_000, containers=200_000)
 

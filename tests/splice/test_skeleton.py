@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.errors import InvalidRequest, NotJson, TooComplex
-from gateway.splice.skeleton import LONG_STRING_BYTES, MAX_DEPTH, Limits, Skeleton, cut
+from gateway.splice.skeleton import LONG_STRING_BYTES, MAX_DEPTH, OFF_LOOP, Limits, Skeleton, cut
 from gateway.types import LongString
 
 
@@ -216,6 +216,17 @@ def test_wider_limits_read_what_the_loop_would_not() -> None:
         whole(body)
     wide = Limits(parsed_bytes=64 << 20, steps=1_000_000, containers=1_000_000, members=1_000_000)
     assert filled_in(cut(body, 0, len(body), wide).tree, body) == tree
+
+
+def test_a_thread_may_read_more_than_the_loop_and_not_anything() -> None:
+    tree = {"a": [[n] for n in range(20_000)]}
+    body = json.dumps(tree).encode()
+    with pytest.raises(TooComplex):
+        whole(body)
+    assert cut(body, 0, len(body), OFF_LOOP).tree == tree
+    body = json.dumps({"a": ["b"] * 1_200_000}).encode()
+    with pytest.raises(TooComplex):
+        cut(body, 0, len(body), OFF_LOOP)
 
 
 def test_a_small_body_out_of_steps_is_parsed_as_it_is() -> None:
