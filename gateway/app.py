@@ -12,7 +12,7 @@ import gc
 import os
 import random
 import time
-from collections.abc import Awaitable, Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -42,7 +42,7 @@ from gateway.state.memory import MemoryBudgets
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
-from gateway.types import RequestId, TenantId
+from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
 
@@ -254,6 +254,28 @@ class Gateway:
 
     async def _reload(self) -> list[str]:
         return self.reload()
+
+    async def look_at_backends(self) -> Sequence[BackendView]:
+        """Discover the backends once, serving nothing."""
+        await self._upstream.start()
+        try:
+            return self._upstream.views()
+        finally:
+            await self._upstream.stop()
+            self._log.close()
+
+    async def explain_offline(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
+        """Explain one request with workers and discovery, but without serving."""
+        await self._fetcher.start()
+        try:
+            await self._media.start()
+            await self._upstream.start()
+            return await self._explain(body, headers)
+        finally:
+            await self._upstream.stop()
+            await self._media.stop()
+            await self._fetcher.stop()
+            self._log.close()
 
     async def _explain(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
         head = RequestHead(

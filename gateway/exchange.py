@@ -138,6 +138,9 @@ def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequ
     for fact, plan in zip(facts, plans, strict=True):
         record.image_tokens_original += plan.before.tokens
         record.image_pixels_out += plan.target.pixels
+        # Disclosed per image: the upright original, and the delivered size where it is another.
+        resized = plan.target != plan.original
+        record.geometry.append(f"{plan.original} {plan.target}" if resized else str(plan.original))
         for change in plan.changes:
             record.changes[change.value] = record.changes.get(change.value, 0) + 1
         if plan.untouched:

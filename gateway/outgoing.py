@@ -111,6 +111,7 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
                     "x-vlmgw-images",
                     f"passed={record.images_passed}, shrunk={record.images_shrunk}, recoded={record.images_recoded}",
                 ),
+                ("x-vlmgw-geometry", ", ".join(record.geometry[:MAX_DIGESTS])),
                 ("x-vlmgw-image-digests", ",".join(record.image_digests[:MAX_DIGESTS])),
             ]
         headers.append(("x-vlmgw-prompt-tokens-estimate", str(estimate.prompt_tokens)))

@@ -74,7 +74,7 @@ class Client(Protocol):
 
     async def finish(self) -> None: ...
     async def refuse(self, error: GatewayError) -> None:
-        """Answer with an error in the dialect's envelope; after the first byte as its stream error, or cut the transfer."""
+        """Answer with an error in the dialect's envelope; after the first byte as a stream error, or cut it."""
         ...
 
     async def chunk(self) -> bytes:
@@ -143,7 +143,7 @@ class Media(Protocol):
     async def prepare(
         self, body: Body, looked: Looked, jobs: Sequence[PrepareJob], scope: MediaScope
     ) -> Sequence[PreparedResult]:
-        """Prepared bytes of every job, in order; cached ones cost nothing, duplicates are made once, all in parallel."""
+        """Prepared bytes of every job, in order; cached ones cost nothing, duplicates are made once, in parallel."""
         ...
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:

@@ -61,6 +61,7 @@ class ExchangeRecord:
     image_tokens_original: int = 0
     images_known: int = 0
     image_digests: list[str] = field(default_factory=list)
+    geometry: list[str] = field(default_factory=list)
     facts_hits: int = 0
     cache_queries: int = 0
     cache_hits: int = 0

@@ -21,7 +21,7 @@ PlacementDigest = NewType("PlacementDigest", bytes)
 # Keyed BLAKE3 (256 bit) over the decoded source bytes, salted per deployment: the root of every engine identity.
 ContentDigest = NewType("ContentDigest", bytes)
 
-Json: TypeAlias = "None | bool | int | float | str | LongString | list[Json] | dict[str, Json]"
+Json: TypeAlias = "bool | int | float | str | LongString | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 # Where a value stands in the parsed body: object keys and array indices from the root.
 Pointer: TypeAlias = tuple[str | int, ...]

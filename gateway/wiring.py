@@ -83,6 +83,7 @@ def codec_backend(settings: Settings) -> str:
 
 
 def media_settings(settings: Settings, key: bytes) -> MediaSettings:
+    """The image pipeline's own settings. Raises CodecBackendMissing where no codec backend can be used."""
     m = settings.media
     pool = PoolSettings(
         workers=m.workers or cgroup_cpus(),
@@ -102,6 +103,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
+    """The fetcher's own settings."""
     f = settings.fetch
     return FetchSettings(
         total_timeout_s=f.total_timeout_s,

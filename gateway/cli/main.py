@@ -5,6 +5,10 @@ from __future__ import annotations
 import typer
 
 from gateway import __version__
+from gateway.cli.demo import demo
+from gateway.cli.estimate import estimate
+from gateway.cli.inspect import check, doctor, explain, hash_key_command
+from gateway.cli.process import process
 from gateway.cli.serve import serve
 from gateway.cli.simulator import engine_sim
 
@@ -15,7 +19,9 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-app.command()(serve)
+for command in (serve, demo, check, doctor, explain, estimate, process):
+    app.command()(command)
+app.command(name="hash-key")(hash_key_command)
 app.command(
     name="engine-sim",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},

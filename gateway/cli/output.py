@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable, Sequence
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
 _problems = Console(stderr=True, highlight=False, soft_wrap=True)
-_results = Console(highlight=False, soft_wrap=True)
+# A pipe or a log has no width of its own: columns stay whole there.
+_results = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 260)
 
 
 def say(text: str) -> None:
@@ -33,7 +36,7 @@ def show_json(value: object) -> None:
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a result for people; numbers are aligned to the right."""
-    table = Table(title=title, title_justify="left", header_style="bold")
+    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
     made = [list(row) for row in rows]
     for index, column in enumerate(columns):
         numeric = bool(made) and all(

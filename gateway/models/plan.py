@@ -1,11 +1,12 @@
 """From facts to a plan: what is done to one image, and what it costs before and after.
 
 Decided here: whether an image is passed byte for byte, and otherwise its target size and the list of reasons. Not
-decided here: which cap applies (policy and backend say so), how pixels become tokens (the family), how pixels are made (media).
+decided here: which cap applies (policy and backend say so), how pixels become tokens (the family), how pixels are made
+(media).
 
-*Conforming* means: upright, one frame, at most eight bits, opaque, RGB, grey or palette, in a format every engine takes,
-each side at least one grid unit, under the cap, and written as a canonical data URL. Conforming images are untouched
-whatever their multiple; sizes go to the grid only where an image is changed anyway (design, table of defaults).
+*Conforming* means: upright, one frame, at most eight bits, opaque, RGB, grey or palette, in a format every engine
+takes, each side at least one grid unit, under the cap, and written as a canonical data URL. Conforming images are
+untouched whatever their multiple; sizes go to the grid only where an image is changed anyway (design, defaults).
 """
 
 from __future__ import annotations

@@ -1,0 +1,128 @@
+"""``vlm-gateway estimate``: what images cost in which model, from their sizes alone.
+
+Decided here: how sizes are given and what the table shows. Not decided here: any number (``models``).
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway.cli.output import fail, show_json, show_table
+from gateway.config.policies import PolicyProblems, load_policies
+from gateway.errors import GatewayError
+from gateway.media.codecs.probe import probe_all
+from gateway.models.book import ModelBook, ServedModel
+from gateway.models.catalog import shipped_catalog
+from gateway.models.cost import encoder_flops, prefill_flops
+from gateway.models.kv import bytes_per_token
+from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
+from gateway.policy.resolve import resolve
+from gateway.types import Size, TenantId
+
+_SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
+# An H100 in bf16 at the share of its peak that prefill and encoders reach in practice, for orders of magnitude only.
+_FLOPS_PER_S = 400e12
+
+
+def read_size(text: str) -> Size:
+    """``1280x720`` or an image file's upright size. Exits with a message for anything else."""
+    given = _SIZE.match(text)
+    if given:
+        return Size(int(given[1]), int(given[2]))
+    path = Path(text)
+    if not path.is_file():
+        raise fail(f"{text} is neither a size (1280x720) nor a file.", code=2)
+    try:
+        return probe_all(path.read_bytes()).upright
+    except GatewayError as error:
+        raise fail(f"{text}: {error.message}", code=2) from None
+
+
+def load_policy_set(directory: Path | None) -> PolicySet:
+    """The policies of a directory, or the built-in default. Exits with every problem."""
+    if directory is None:
+        return build_policy_set(())[0]
+    try:
+        return load_policies(directory)
+    except PolicyProblems as error:
+        raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
+
+
+def estimate(  # noqa: PLR0917  # one parameter per flag
+    images: Annotated[list[str], typer.Argument(help="Sizes (1280x720) or image files.")],
+    model: Annotated[list[str] | None, typer.Option(help="Model; repeat to compare.")] = None,
+    task: Annotated[str | None, typer.Option(help="Task of the policy whose cap applies.")] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
+    policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
+    max_pixels: Annotated[int | None, typer.Option(help="Pixel cap the engine was started with.", min=1)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print tokens, target size, KV bytes and rough cost of images, per model."""
+    policy_set = load_policy_set(policies)
+    book = ModelBook(shipped_catalog())
+    rows = []
+    for name in model or ["Qwen/Qwen3-VL-8B-Instruct"]:
+        served = book.serve(name, ())
+        cap = _cap(policy_set, TenantId(tenant), task, name)
+        rows += [_row(text, read_size(text), served, cap, max_pixels) for text in images]
+    if json:
+        show_json(rows)
+        return
+    columns = (
+        "image",
+        "model",
+        "size",
+        "target",
+        "grid",
+        "tokens",
+        "was",
+        "positions",
+        "KV MB",
+        "prefill ms",
+        "encode ms",
+    )
+    keys = ("image", "model", "size", "target", "grid", "tokens", "tokens_original", "position_advance", "kv_mb",
+            "prefill_ms", "encode_ms")  # fmt: skip
+    show_table("Image tokens", columns, [[str(row.get(key, "")) for key in keys] for row in rows])
+    for note in sorted({str(row["note"]) for row in rows if row.get("note")}):
+        typer.echo(f"note: {note}", err=True)
+
+
+def _cap(policies: PolicySet, tenant: TenantId, task: str | None, model: str) -> int | None:
+    if tenant not in policies.tenants:
+        raise fail(f"There is no tenant {tenant!r}; known: {', '.join(policies.tenants)}.", code=2)
+    try:
+        return resolve(policies, tenant=tenant, header_task=task, model=model, body_task=None).max_pixels
+    except GatewayError as error:
+        raise fail(error.message, code=2) from None
+
+
+def _row(text: str, size: Size, served: ServedModel, cap: int | None, max_pixels: int | None) -> dict[str, object]:
+    checkpoint = served.checkpoint if max_pixels is None else served.checkpoint.with_(max_pixels=max_pixels)
+    row: dict[str, object] = {"image": text, "model": served.name, "size": str(size), "note": served.match.note}
+    try:
+        before = served.family.image_tokens(size, served.checkpoint)
+        target = served.family.plan(size, checkpoint, cap_pixels=cap, cap_tokens=None)
+    except GatewayError as error:
+        return row | {"error": error.code, "target": error.code, "message": error.message}
+    after = target.tokens
+    row |= {
+        "target": str(target.size),
+        "reason": target.reason.value,
+        "grid": f"{after.grid[1]}x{after.grid[2]}",
+        "tokens": after.tokens,
+        "prompt_tokens": after.prompt_tokens,
+        "tokens_original": before.tokens,
+        "position_advance": after.position_advance,
+    }
+    if checkpoint.kv is not None:
+        row["kv_mb"] = round(after.prompt_tokens * bytes_per_token(checkpoint.kv) / 1e6, 1)
+    if checkpoint.decoder is not None:
+        row["prefill_ms"] = round(prefill_flops(checkpoint.decoder, after.prompt_tokens) / _FLOPS_PER_S * 1000, 1)
+    if checkpoint.encoder is not None:
+        row["encode_ms"] = round(encoder_flops(checkpoint.encoder, after.vit_patches) / _FLOPS_PER_S * 1000, 1)
+    return row

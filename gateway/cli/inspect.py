@@ -1,0 +1,203 @@
+"""Commands that look and tell: ``check``, ``doctor``, ``explain``, ``hash-key``.
+
+Decided here: what is looked at and how it is shown. Nothing here changes or sends anything to an engine but probes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gateway import __version__
+from gateway.api.auth import hash_key, make_key
+from gateway.app import Gateway
+from gateway.cli.estimate import load_policy_set
+from gateway.cli.output import fail, say, show_json, show_table
+from gateway.cli.serve import settings_from
+from gateway.config.policies import PolicyProblems
+from gateway.config.sources import masked
+from gateway.errors import GatewayError
+from gateway.media.codecs import CodecBackendMissing, describe
+from gateway.media.settings import cgroup_cpus
+from gateway.policy.policyset import PolicySet
+from gateway.policy.resolve import resolve
+from gateway.types import BackendView
+from gateway.wiring import load_world
+
+ConfigOption = Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def check(
+    policies: Annotated[Path | None, typer.Argument(help="Directory of policy files.", file_okay=False)] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Validate configuration and policies, and print every effective policy with where its values come from."""
+    settings = settings_from(config, None, {"policies": None if policies is None else str(policies)})
+    directory = None if settings.policies is None else Path(settings.policies)
+    policy_set = load_policy_set(directory)
+    try:
+        load_world(settings, b"\0" * 32)
+    except (PolicyProblems, ValueError) as error:
+        raise fail("The configuration cannot be used:", [str(error)], code=2) from None
+    rows = list(_effective_rows(policy_set))
+    if json:
+        show_json({"settings": masked(settings), "policies": rows})
+        return
+    for row in rows:
+        values = row["values"]
+        assert isinstance(values, dict)
+        title = f"tenant {row['tenant']}, task {row['task']} ({row['mode']}, version {row['version']})"
+        show_table(title, ("setting", "value", "from"), [(key, v["value"], v["reason"]) for key, v in values.items()])
+    say(f"Configuration is valid: {len(settings.backends)} backend(s), {len(policy_set.tenants)} tenant(s).")
+
+
+def _effective_rows(policies: PolicySet) -> Sequence[dict[str, object]]:
+    rows: list[dict[str, object]] = []
+    for tenant, tenant_policy in policies.tenants.items():
+        for task in tenant_policy.tasks:
+            policy = resolve(policies, tenant=tenant, header_task=task, model=None, body_task=None)
+            values = {
+                key: {"value": _shown(key, getattr(policy, key.rpartition(".")[2])), "reason": reason}
+                for key, reason in policy.reasons.items()
+                if hasattr(policy, key.rpartition(".")[2])
+            }
+            rows.append({
+                "tenant": tenant, "task": task, "mode": policy.mode.value, "version": policy.policy_version,
+                "values": values,
+            })  # fmt: skip
+    return rows
+
+
+# What "no value" means, where it does not mean "no limit".
+_NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host"}
+
+
+def _shown(key: str, value: object) -> str:
+    if value is None and key in _NO_VALUE:
+        return _NO_VALUE[key]
+    if isinstance(value, tuple):
+        return ", ".join(str(entry) for entry in value) or "none"
+    return "no limit" if value is None else str(value)
+
+
+def doctor(
+    backend: Annotated[list[str] | None, typer.Option(help="URL of an engine to look at; repeat for more.")] = None,
+    config: ConfigOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Look at codecs, limits and backends, and say what would keep the gateway from working well."""
+    settings = settings_from(config, backend, {})
+    problems: list[str] = []
+    try:
+        codecs = describe()
+    except CodecBackendMissing as error:
+        codecs = {"available": [], "default": None}
+        problems.append(str(error))
+    wanted = settings.media.codec_backend
+    if wanted not in ("auto", *[str(name) for name in _names(codecs.get("available"))]):
+        problems.append(f"media.codec_backend is {wanted}, which is not available here: start-up would refuse")
+    limits = _limits(problems)
+    views: Sequence[BackendView] = ()
+    if settings.backends:
+        try:
+            views = asyncio.run(_look_at_backends(Gateway(settings)))
+        except (PolicyProblems, ValueError) as error:
+            raise fail(str(error), code=2) from None
+        problems += [f"backend {view.name} does not answer at {view.url}" for view in views if not view.healthy]
+    rows = [_backend_row(view) for view in views]
+    if json:
+        facts = {"version": __version__, "codecs": codecs, "limits": limits, "backends": rows, "problems": problems}
+        show_json(facts)
+    else:
+        show_table("Codecs", ("what", "value"), [(key, str(value)) for key, value in codecs.items()])
+        show_table("Limits", ("what", "value"), [(key, str(value)) for key, value in limits.items()])
+        if rows:
+            show_table("Backends", tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
+        for problem in problems:
+            say(f"problem: {problem}")
+    if problems:
+        raise typer.Exit(1)
+
+
+def _names(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _limits(problems: list[str]) -> dict[str, object]:
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files < 4096:  # a client and a backend connection per exchange, 2,000 at once
+        problems.append(f"only {files} files may be open; raise the limit (ulimit -n) to 4096 or more")
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "cpus": cgroup_cpus(),
+        "memory_bytes": pages,
+        "open_files": files,
+        "disk_free_bytes": shutil.disk_usage("/").free,
+    }
+
+
+async def _look_at_backends(gateway: Gateway) -> Sequence[BackendView]:
+    return await gateway.look_at_backends()
+
+
+def _backend_row(view: BackendView) -> dict[str, object]:
+    return {
+        "name": view.name,
+        "engine": view.engine.value,
+        "version": view.engine_version,
+        "models": ", ".join(view.models),
+        "context_tokens": view.context_tokens,
+        "kv_tokens": view.kv_capacity_tokens,
+        "max_pixels": view.max_pixels,
+        "healthy": view.healthy,
+    }
+
+
+def explain(  # noqa: PLR0917  # one parameter per flag
+    request: Annotated[Path, typer.Argument(help="A request body.", exists=True, dir_okay=False)],
+    backend: Annotated[list[str] | None, typer.Option(help="URL of an engine; repeat for more.")] = None,
+    config: ConfigOption = None,
+    policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
+    task: Annotated[str | None, typer.Option(help="As header x-vlmgw-task.")] = None,
+    key: Annotated[str | None, typer.Option(help="API key of the tenant.", envvar="VLMGW_KEY")] = None,
+    max_pixels: Annotated[str | None, typer.Option(help="The pixel cap the engines were started with.")] = None,
+) -> None:
+    """Tell what would be done with a request and why; nothing is sent."""
+    flags: dict[str, object] = {"policies": None if policies is None else str(policies)}
+    settings = settings_from(config, backend, flags, max_pixels)
+    headers = {"content-type": "application/json"}
+    if task is not None:
+        headers["x-vlmgw-task"] = task
+    if key is not None:
+        headers["authorization"] = f"Bearer {key}"
+    try:
+        gateway = Gateway(settings)
+        told = asyncio.run(gateway.explain_offline(request.read_bytes(), headers))
+    except PolicyProblems as error:
+        raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
+    except (GatewayError, ValueError) as error:
+        raise fail(str(error), code=2) from None
+    show_json(told)
+    if "refused" in told:
+        raise typer.Exit(1)
+
+
+def hash_key_command(
+    key: Annotated[str | None, typer.Argument(help="A key to hash; a new one is made without it.")] = None,
+) -> None:
+    """Make an API key, or hash one, for a policy file's ``keys``."""
+    if key is None:
+        key, hashed = make_key()
+        typer.echo(f"key:  {key}")
+    else:
+        hashed = hash_key(key)
+    typer.echo(f"hash: {hashed}")

@@ -1,0 +1,131 @@
+"""``vlm-gateway process``: the image pipeline offline, file in, file out, with the code that serves.
+
+Decided here: where results are written and what the table shows. Not decided here: what is done to an image.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import pybase64
+import typer
+from rich.progress import Progress
+
+from gateway.cli.estimate import load_policy_set
+from gateway.cli.output import fail, say, show_json, show_table
+from gateway.cli.serve import settings_from
+from gateway.config.settings import ModelConfig
+from gateway.errors import GatewayError
+from gateway.exchange import World
+from gateway.journey import media_scope, plan_images, served_model
+from gateway.media.codecs import CodecBackendMissing
+from gateway.media.crew import PoolCannotStart
+from gateway.media.fetch import Fetcher
+from gateway.media.service import MediaService
+from gateway.media.shm import HeapBody
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.policy.resolve import resolve
+from gateway.ports import PrepareJob, SourceRef
+from gateway.types import Call, ImagePart, LongString, Span, TenantId
+from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    row: dict[str, object]
+    file: bytes | None
+    suffix: str
+
+
+def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
+    images: Annotated[list[Path], typer.Argument(help="Image files.", exists=True, dir_okay=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the results.", file_okay=False)],
+    model: Annotated[str, typer.Option(help="Served model.")] = "Qwen/Qwen3-VL-8B-Instruct",
+    task: Annotated[str | None, typer.Option(help="Task of the policy.")] = None,
+    tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
+    policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
+    max_pixels: Annotated[int | None, typer.Option(help="Pixel cap the engine was started with.", min=1)] = None,
+    config: Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run the pipeline over files and write what an engine would get."""
+    load_policy_set(policies)  # says every problem before a worker starts
+    flags: dict[str, object] = {"policies": None if policies is None else str(policies)}
+    settings = settings_from(config, None, flags)
+    if max_pixels is not None:
+        override = replace(settings.models.get(model, ModelConfig()), max_pixels=max_pixels)
+        settings = replace(settings, models={**settings.models, model: override})
+    key = deployment_key(settings)
+    world = load_world(settings, key)
+    try:
+        policy = resolve(world.policies, tenant=TenantId(tenant), header_task=task, model=model, body_task=None)
+        media = MediaService(media_settings(settings, key), Fetcher(fetch_settings(settings)))
+        done = asyncio.run(_all(images, media, world, policy))
+    except GatewayError as error:
+        raise fail(error.message, code=2) from None
+    except (CodecBackendMissing, PoolCannotStart) as error:
+        raise fail(str(error), code=2) from None
+    output.mkdir(parents=True, exist_ok=True)
+    for path, result in zip(images, done, strict=True):
+        if result.file is not None:
+            target = output / f"{path.stem}.{result.suffix}"
+            target.write_bytes(result.file)
+            result.row["file"] = str(target)
+    rows = [result.row for result in done]
+    if json:
+        show_json(rows)
+    else:
+        columns = ("image", "original", "delivered", "bytes", "now", "tokens", "was", "why")
+        keys = ("image", "original", "delivered", "bytes", "bytes_delivered", "tokens", "tokens_original", "why")
+        show_table(f"{model}, task {policy.task}", columns, [[str(row.get(key, "")) for key in keys] for row in rows])
+    if any("error" in row for row in rows):
+        raise typer.Exit(1)
+
+
+async def _all(images: list[Path], media: MediaService, world: World, policy: EffectivePolicy) -> list[_Done]:
+    await media.start()
+    try:
+        with Progress(transient=True, disable=len(images) < 2) as progress:
+            bar = progress.add_task("images", total=len(images))
+            done = []
+            for path in images:
+                done.append(await _one(path, await asyncio.to_thread(path.read_bytes), media, world, policy))
+                progress.advance(bar)
+            return done
+    finally:
+        await media.stop()
+
+
+async def _one(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> _Done:
+    url = b"data:application/octet-stream;base64," + pybase64.b64encode(data)
+    body = HeapBody(url)
+    source = LongString(Span(0, len(url)), has_escapes=False)
+    ref = SourceRef(path.name, source)
+    part = ImagePart(("image",), (), source, 0)
+    call = Call(policy.model, False, False, None, (part,), 0, 1)
+    row: dict[str, object] = {"image": path.name, "bytes": len(data)}
+    try:
+        scope = media_scope(policy, world)
+        looked = await media.look(body, (ref,), scope)
+        served = served_model(world.book, policy, ())
+        plan = plan_images(policy, served, call, looked.facts, media.plan_version)[0]
+        result = (await media.prepare(body, looked, (PrepareJob(ref, looked.facts[0], plan),), scope))[0].prepared
+    except GatewayError as error:
+        say(f"{path.name}: {error.message}")
+        return _Done(row | {"error": error.code, "why": error.code, "message": error.message}, None, "")
+    row |= {
+        "original": str(plan.original),
+        "delivered": str(result.size),
+        "bytes_delivered": result.file_byte_count,
+        "tokens": plan.after.tokens,
+        "tokens_original": plan.before.tokens,
+        "format": result.format.value,
+        "changes": [change.value for change in plan.changes],
+        "why": ", ".join(change.value for change in plan.changes if change.value != "data_url") or "passed untouched",
+    }
+    file = pybase64.b64decode(result.data_url.partition(b",")[2])
+    return _Done(row, file, {"jpeg": "jpg"}.get(result.format.value, result.format.value))
