@@ -30,9 +30,13 @@ def block_hashes(token_ids: Sequence[int], spans: Sequence[Span], salt: str | No
         digest.update(array("Q", token_ids[start:end]).tobytes())
         for span in spans:
             if span.offset < end and span.offset + span.length > start:
-                digest.update(f"mm:{len(span.identifier)}:{span.identifier}:{span.offset - start};".encode())
+                digest.update(
+                    f"mm:{len(span.identifier)}:{span.identifier}:{span.offset - start};".encode(
+                        "utf-8", "surrogatepass"
+                    )
+                )
         if start == 0 and salt:
-            digest.update(f"salt:{salt}".encode())
+            digest.update(f"salt:{salt}".encode("utf-8", "surrogatepass"))
         parent = digest.digest()
         hashes.append(parent)
     return hashes

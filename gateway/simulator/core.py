@@ -118,7 +118,7 @@ class Core:
         self.engine = Engine(settings, self.tally)
         self.loader = PictureLoader(settings)
         self.recorder = Recorder(settings.record)
-        self.faults = FaultPlan()
+        self.faults = FaultPlan(settings.seed)
         self.started_s = time.time()
         self.is_draining = False
         self.admin_calls: list[str] = []

@@ -95,6 +95,8 @@ def _refuse_oversized(width: int, height: int, limit_pixels: int) -> None:
 def _decode_vips(data: bytes, limit_pixels: int, finish: Finish) -> tuple[str, int, tuple[int, int], "Pixels"]:
     import pyvips  # noqa: PLC0415 (see the module's docstring)
 
+    # Operations on buffers never recur, so libvips' operation cache would only hold their memory.
+    pyvips.cache_set_max(0)
     try:
         image = pyvips.Image.new_from_buffer(data, "", fail_on="error")
     except pyvips.Error:

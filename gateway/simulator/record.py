@@ -4,6 +4,7 @@ Records never hold picture data or long strings: a string above 200 characters i
 """
 
 import json
+import random
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -119,7 +120,7 @@ class Recorder:
 
     def end(self, record: Record) -> None:
         if self._file is not None:
-            self._file.write(json.dumps(record.as_json(), ensure_ascii=False) + "\n")
+            self._file.write(json.dumps(record.as_json()) + "\n")
             self._file.flush()
 
     def listing(self) -> list[Json]:
@@ -157,13 +158,16 @@ class Fault:
     after_events: int
     tokens: int
     delay_s: float
+    rate: float
 
 
 class FaultPlan:
-    """Ordered faults in the order given; each strikes the next `times` inference requests."""
+    """Ordered faults in the order given. Each strikes `times` generating requests, every one with probability `rate`,
+    before the next fault's turn comes."""
 
-    def __init__(self) -> None:
+    def __init__(self, seed: int) -> None:
         self._faults: list[Fault] = []
+        self._random = random.Random(seed)
 
     def order(self, body: Json) -> None:
         """Replace the plan by `{"faults": [{"kind": …, "times": 1, …}]}`. Raises Refusal 400."""
@@ -174,7 +178,7 @@ class FaultPlan:
         """The fault that strikes the request arriving now."""
         while self._faults and self._faults[0].times <= 0:
             self._faults.pop(0)
-        if not self._faults:
+        if not self._faults or self._random.random() >= self._faults[0].rate:
             return None
         self._faults[0].times -= 1
         return self._faults[0]
@@ -188,6 +192,7 @@ def _fault(entry: Json) -> Fault:
     times, status, after_events, token_count = (
         integer(fields.get(name)) for name in ("times", "status", "after_events", "tokens")
     )
+    rate = number(fields.get("rate"))
     return Fault(
         kind=FaultKind(kind),
         times=1 if times is None else times,
@@ -195,4 +200,5 @@ def _fault(entry: Json) -> Fault:
         after_events=1 if after_events is None else after_events,
         tokens=1 if token_count is None else token_count,
         delay_s=number(fields.get("delay_s")) or 0.0,
+        rate=1.0 if rate is None else rate,
     )

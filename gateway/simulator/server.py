@@ -25,6 +25,8 @@ from gateway.simulator.web import CORE, FAULT, RECORD, DetailError, json_answer
 
 BODY_LIMIT_BYTES = 1 << 30
 _CLOSING_S = 1.0
+# What ordered faults strike; a gateway's own probes and token counts use none up.
+_GENERATING = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate"})
 
 
 class Contract(Protocol):
@@ -151,8 +153,8 @@ def contract_of(engine: EngineKind) -> Contract:
 def _observe(core: Core) -> Middleware:
     @web.middleware
     async def observe(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Keep a record of every POST to the engine, and count it as in flight."""
-        if request.method != "POST" or request.path.startswith("/sim/"):
+        """Keep a record of every POST and PUT to the engine, and count it as in flight."""
+        if request.method not in {"POST", "PUT"} or request.path.startswith("/sim/"):
             return await handler(request)
         record = core.recorder.begin(request.method, request.path_qs, list(request.headers.items()))
         request[RECORD] = record
@@ -216,9 +218,7 @@ def _has_key(core: Core, contract: Contract, request: web.Request) -> bool:
 
 async def _strike_early(core: Core, request: web.Request) -> web.Response | None:
     """Act out a fault that comes before the status; the answer when nothing else is to happen."""
-    if RECORD not in request:
-        return None
-    fault = core.faults.take()
+    fault = core.faults.take() if request.path in _GENERATING else None
     if fault is None:
         return None
     request[FAULT] = fault

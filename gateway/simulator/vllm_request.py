@@ -19,6 +19,9 @@ _PART_TYPES = (
 )
 _DETAILS = frozenset({"auto", "low", "high", "original"})
 _LONGEST_SALT = 1024
+# VLLM_MAX_N_SEQUENCES and --max-logprobs, at their defaults.
+_MOST_CHOICES = 16_384
+_MOST_LOGPROBS = 20
 _UNTRUSTED_KWARGS = (
     "Per-request {0} are disabled by default because they can change multimodal preprocessing resource usage. "
     "Start the server with --trust-request-mm-kwargs only when clients are trusted. (parameter={0})"
@@ -44,6 +47,12 @@ def check_cheap(body: Mapping[str, Json], settings: SimulatorSettings, headers: 
     for name in ("mm_processor_kwargs", "media_io_kwargs"):
         if body.get(name) is not None:
             raise Refusal(400, _UNTRUSTED_KWARGS.format(name), param=name)
+    if body.get("stream_options") and not flag(body.get("stream")):
+        raise schema_error("value_error", "body.stream_options", "Stream options need stream=True")
+    top = integer(body.get("top_logprobs"))
+    if top is not None and not 0 <= top <= _MOST_LOGPROBS:
+        message = f"Requested sample logprobs of {top}, which is greater than max allowed: {_MOST_LOGPROBS}"
+        raise Refusal(400, message, param="top_logprobs")
     salt = body.get("cache_salt")
     if salt is not None and (not isinstance(salt, str) or not 0 < len(salt) <= _LONGEST_SALT):
         raise Refusal(400, "Parameter 'cache_salt' must be a non-empty string if provided.", param="cache_salt")
@@ -172,10 +181,13 @@ def sampling_of(
     if asked is not None and asked > limit:
         message = f"max_tokens={asked} cannot be greater than max_model_len={limit}. Please ask for fewer."
         raise Refusal(400, message, param="max_tokens")
+    choices = integer(body.get("n"))
+    if choices is not None and not 1 <= choices <= _MOST_CHOICES:
+        raise Refusal(400, f"n must be between 1 and {_MOST_CHOICES}, got {choices}.", param="n")
     room = limit - prompt_length
     return Sampling(
         max_tokens=room if asked is None else min(asked, room),
-        choices=max(1, integer(body.get("n")) or 1),
+        choices=choices or 1,
         ignore_eos=flag(body.get("ignore_eos")) and asked is not None,
         min_tokens=integer(body.get("min_tokens")) or 0,
         stop=texts(body.get("stop")),

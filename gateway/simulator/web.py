@@ -55,13 +55,12 @@ async def read_object(request: web.Request) -> JsonObject:
 
 def json_answer(payload: Json, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
     """A JSON answer, compact as the engines' own."""
-    return web.Response(
-        body=_compact(payload).encode(), status=status, headers=headers, content_type="application/json"
-    )
+    return web.Response(body=_compact(payload), status=status, headers=headers, content_type="application/json")
 
 
-def _compact(payload: Json) -> str:
-    return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
+def _compact(payload: Json) -> bytes:
+    # A lone surrogate, which JSON can spell and UTF-8 cannot, is answered as a question mark.
+    return json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def drift_tokens(request: web.Request) -> int:
@@ -73,7 +72,7 @@ def drift_tokens(request: web.Request) -> int:
 def event(payload: Json, name: str | None = None) -> bytes:
     """One server-sent event."""
     head = f"event: {name}\n" if name else ""
-    return f"{head}data: {_compact(payload)}\n\n".encode()
+    return f"{head}data: ".encode() + _compact(payload) + b"\n\n"
 
 
 DONE = b"data: [DONE]\n\n"

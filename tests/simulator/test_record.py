@@ -59,7 +59,7 @@ def test_records_can_be_forgotten_and_go_on_counting() -> None:
 
 
 def test_faults_strike_in_order_and_only_as_often_as_ordered() -> None:
-    plan = FaultPlan()
+    plan = FaultPlan(seed=0)
     plan.order({"faults": [{"kind": "status", "times": 2, "status": 500}, {"kind": "delay", "delay_s": 0.5}]})
     struck = [plan.take() for _ in range(4)]
     assert [fault.kind if fault else None for fault in struck] == [
@@ -74,8 +74,15 @@ def test_faults_strike_in_order_and_only_as_often_as_ordered() -> None:
     assert struck[2].delay_s == 0.5
 
 
+def test_a_rate_lets_the_others_pass() -> None:
+    plan = FaultPlan(seed=0)
+    plan.order({"faults": [{"kind": "status", "times": 1_000, "rate": 0.25}]})
+    struck = sum(plan.take() is not None for _ in range(1_000))
+    assert 180 <= struck <= 320
+
+
 def test_an_unknown_fault_is_refused_and_changes_nothing() -> None:
-    plan = FaultPlan()
+    plan = FaultPlan(seed=0)
     plan.order({"faults": [{"kind": "status"}]})
     with pytest.raises(Refusal, match="unknown kind 'explode'; known: status"):
         plan.order({"faults": [{"kind": "explode"}]})

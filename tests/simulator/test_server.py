@@ -54,6 +54,7 @@ def test_records_are_there_only_when_switched_on(tmp_path: Path) -> None:
 
 def test_the_next_requests_can_be_refused(vllm_http: httpx.Client) -> None:
     vllm_http.post("/sim/faults", json={"faults": [{"kind": "status", "times": 2, "status": 503}]})
+    assert vllm_http.post("/tokenize", json={"prompt": "x"}).status_code == 200
     statuses = [vllm_http.post("/v1/chat/completions", json=chat("Hi")).status_code for _ in range(3)]
     assert statuses == [503, 503, 200]
     assert vllm_http.post("/sim/faults", json={"faults": [{"kind": "x"}]}).status_code == 400

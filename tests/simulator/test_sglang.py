@@ -126,6 +126,7 @@ def test_generate_puts_pictures_where_the_marks_are(sglang_http: httpx.Client) -
     assert (marked["meta_info"]["id"], marked["meta_info"]["finish_reason"]) == ("r", {"type": "stop"})
     unmarked = sglang_http.post("/generate", json={"text": "ab", "image_data": [{"url": PHOTO}]}).json()
     assert unmarked["meta_info"]["prompt_tokens"] == 302 + 1
+    assert sglang_http.put("/generate", json={"text": "ab"}).status_code == 200
     bare = PHOTO.partition(",")[2]
     assert sglang_http.post("/generate", json={"text": "ab", "image_data": [bare]}).status_code == 200
 

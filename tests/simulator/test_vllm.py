@@ -162,6 +162,12 @@ def test_bodies_that_are_no_json(vllm_http: httpx.Client) -> None:
     assert (coded.status_code, list(coded.json())) == (400, ["detail"])
 
 
+def test_a_lone_surrogate_is_answered(vllm_http: httpx.Client) -> None:
+    body = json.dumps(chat("\ud800", cache_salt="\udfff")).encode()
+    answer = vllm_http.post("/v1/chat/completions", content=body, headers={"Content-Type": "application/json"})
+    assert answer.json()["choices"][0]["message"]["content"].endswith("You wrote: ?")
+
+
 async def test_a_full_queue_is_503_without_retry_after(simulator: Starter) -> None:
     client, running = await simulator(max_num_queued_reqs=0)
     running.core.engine.pause()

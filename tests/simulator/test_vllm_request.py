@@ -106,6 +106,8 @@ def test_too_many_pictures_are_refused_before_any_is_read() -> None:
         ({"cache_salt": ""}, {}, 400, "cache_salt"),
         ({"cache_salt": 5}, {}, 400, "cache_salt"),
         ({"cache_salt": "s" * 1025}, {}, 400, "cache_salt"),
+        ({"stream_options": {"include_usage": True}}, {}, 400, "body.stream_options"),
+        ({"top_logprobs": 21}, {}, 400, "top_logprobs"),
         ({}, {"X-data-parallel-rank": "7"}, 400, None),
     ],
 )
@@ -134,6 +136,8 @@ def test_text_above_the_context_is_refused() -> None:
         ({}, 1_000, "plus the number of requested output tokens"),
         ({"temperature": -1}, 10, "temperature must be non-negative, got -1"),
         ({"max_tokens": 1_001}, 10, "max_tokens=1001 cannot be greater than max_model_len=1000"),
+        ({"n": 0}, 10, "n must be between 1 and 16384, got 0"),
+        ({"n": 20_000}, 10, "n must be between"),
         ({"max_completion_tokens": 0}, 10, "max_tokens must be at least 1, got 0"),
     ],
 )
