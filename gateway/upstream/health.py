@@ -56,7 +56,10 @@ class Watcher:
         self._nudged = asyncio.Event()
         self._discover_after_s = 0.0
 
-    def nudge(self) -> None:
+    def nudge(self, *, restarted: bool = False) -> None:
+        """Something happened: look soon, and if it ``restarted``, ask anew what it is."""
+        if restarted:
+            self._discover_after_s = 0.0
         self._nudged.set()
 
     async def run(self, after: asyncio.Task[None]) -> None:
@@ -100,4 +103,6 @@ class Watcher:
     async def _discover(self) -> None:
         engine, facts = await discover(self._client, self._backend.settings)
         self._backend.learn_facts(engine, facts)
-        self._discover_after_s = self._clock.now_s() + self._settings.discovery_interval_s
+        # An engine that names no model may still be loading one.
+        again_s = self._settings.discovery_interval_s if facts.models else self._settings.health_interval_s
+        self._discover_after_s = self._clock.now_s() + again_s

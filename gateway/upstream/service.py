@@ -113,7 +113,7 @@ class UpstreamService:
             backend.refresh()
         if backend.mark_up():
             self._images.forget(backend.name)
-            self._nudge(backend)
+            self._nudge(backend, restarted=True)
 
     def _note_failure(self, backend: Backend, failure: Exception) -> None:
         now_s = self._clock.now_s()
@@ -127,7 +127,7 @@ class UpstreamService:
         backend.refresh()
         self._nudge(backend)
 
-    def _nudge(self, backend: Backend) -> None:
+    def _nudge(self, backend: Backend, *, restarted: bool = False) -> None:
         watcher = self._watchers.get(backend.name)
         if watcher is not None:
-            watcher.nudge()
+            watcher.nudge(restarted=restarted)

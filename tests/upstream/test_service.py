@@ -1,0 +1,151 @@
+"""The whole upstream side: from start to stop, learning from every outcome."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.errors import BackendLost, NotTaken
+from gateway.ports import Upstream, UpstreamRequest
+from gateway.types import BackendName, EngineKind, RequestCost
+from gateway.upstream.service import UpstreamService
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from tests.upstream.scripted import (
+    Exchange,
+    Script,
+    ScriptedEngine,
+    SteadyClock,
+    answering,
+    json_response,
+    routes,
+    until,
+    unused_port,
+)
+
+A = BackendName("a")
+DOCUMENTS = {"/health": b"", "/v1/models": b'{"data":[{"id":"m","owned_by":"vllm"}]}', "/version": b'{"version":"1"}'}
+REQUEST = UpstreamRequest("POST", "/v1/chat/completions", "", (), (b"{}",), 2)
+
+
+def chat(script: Script) -> Script:
+    """A vLLM that answers probes properly and chat as scripted."""
+
+    async def serve(exchange: Exchange) -> None:
+        await (script if exchange.target == REQUEST.path else routes(DOCUMENTS))(exchange)
+
+    return serve
+
+
+@asynccontextmanager
+async def started(*urls: str, health_interval_s: float = 3600.0) -> AsyncIterator[UpstreamService]:
+    backends = tuple(BackendSettings(url, name=name) for url, name in zip(urls, "abc", strict=False))
+    settings = UpstreamSettings(backends, health_interval_s=health_interval_s, revival_interval_s=0.01)
+    service = UpstreamService(settings, SteadyClock())
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop()
+
+
+async def send(service: UpstreamService) -> int:
+    response = await service.forward(A, REQUEST)
+    while await response.chunk():
+        pass
+    response.close()
+    return response.status
+
+
+async def test_it_is_the_journeys_port() -> None:
+    port: Upstream = UpstreamService(UpstreamSettings(()), SteadyClock())
+    assert port.views() == ()
+
+
+async def test_start_knows_the_engines() -> None:
+    async with ScriptedEngine(chat(answering(json_response(b"{}")))) as engine, started(engine.url) as service:
+        (view,) = service.views()
+        assert (view.engine, view.engine_version, view.models, view.url) == (EngineKind.VLLM, "1", ("m",), engine.url)
+        assert await send(service) == 200
+
+
+async def test_start_does_not_wait_for_the_silent() -> None:
+    async def silent(exchange: Exchange) -> None:
+        await exchange.left()
+        exchange.writer.close()
+
+    async with ScriptedEngine(silent) as engine:
+        settings = UpstreamSettings((BackendSettings(engine.url, name="a"),), discovery_timeout_s=0.05)
+        service = UpstreamService(settings, SteadyClock())
+        await service.start()
+        (view,) = service.views()
+        assert (view.healthy, view.engine) == (True, EngineKind.GENERIC)
+        await service.stop()
+
+
+async def test_a_refused_connection_marks_down_at_once_and_the_return_is_noticed() -> None:
+    port = unused_port()
+    async with (
+        ScriptedEngine(chat(answering(json_response(b"{}"))), port=port) as engine,
+        started(engine.url) as service,
+    ):
+        service.learn_images(A, [b"1", b"2"])
+        assert service.held_images(A, [b"1", b"3"]) == 1
+        assert await send(service) == 200
+    async with started(engine.url) as service:
+        service.learn_images(A, [b"1"])
+        with pytest.raises(NotTaken):
+            await send(service)
+        assert not service.views()[0].healthy
+        async with ScriptedEngine(chat(answering(json_response(b"{}"))), port=port):
+            await until(lambda: service.views()[0].healthy)
+            assert service.held_images(A, [b"1"]) == 0
+
+
+async def test_an_answer_outranks_a_mark() -> None:
+    port = unused_port()
+    async with started(f"http://127.0.0.1:{port}") as service:
+        await until(lambda: not service.views()[0].healthy)
+        async with ScriptedEngine(chat(answering(json_response(b"{}"))), port=port):
+            assert await send(service) == 200
+            assert service.views()[0].healthy
+
+
+async def test_a_draining_backend_is_shown_as_such() -> None:
+    drains = json_response(b'{"error":{"message":"cannot schedule new futures after shutdown"}}', "500 Error")
+    async with ScriptedEngine(chat(answering(drains))) as engine, started(engine.url) as service:
+        with pytest.raises(NotTaken) as caught:
+            await send(service)
+        assert caught.value.reason == "draining"
+        (view,) = service.views()
+        assert (view.healthy, view.draining) == (True, True)
+
+
+async def test_lost_connections_open_the_breaker() -> None:
+    async def vanish(exchange: Exchange) -> None:
+        await exchange.read_body()
+        exchange.reset()
+
+    async with ScriptedEngine(chat(vanish)) as engine, started(engine.url) as service:
+        for _ in range(5):
+            assert service.views()[0].healthy
+            with pytest.raises(BackendLost):
+                await send(service)
+        assert not service.views()[0].healthy
+        engine.script = chat(answering(json_response(b"{}")))
+        assert await send(service) == 200
+        assert service.views()[0].healthy
+
+
+async def test_accounts_show_in_views() -> None:
+    async with ScriptedEngine(chat(answering(json_response(b"{}")))) as engine, started(engine.url) as service:
+        account = service.open_account(A, RequestCost(10, 5, 3))
+        assert service.views()[0].inflight_kv_tokens == 15
+        account.close()
+        assert service.views()[0].inflight_requests == 0
+
+
+async def test_resends_are_rationed() -> None:
+    service = UpstreamService(UpstreamSettings((), resend_floor_per_s=0.0), SteadyClock())
+    assert [service.may_retry() for _ in range(11)] == [True] * 10 + [False]

@@ -1,0 +1,40 @@
+"""Backends as configured: names, roots, and URLs that cannot be meant."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+
+@pytest.mark.parametrize(
+    ("url", "root"),
+    [
+        ("http://gpu-1:8000", "http://gpu-1:8000"),
+        ("http://gpu-1:8000/", "http://gpu-1:8000"),
+        ("http://gpu-1:8000/v1", "http://gpu-1:8000"),
+        ("https://gpu-1/engines/a/v1/", "https://gpu-1/engines/a"),
+    ],
+)
+def test_the_root_is_what_paths_are_appended_to(url: str, root: str) -> None:
+    assert BackendSettings(url).root == root
+
+
+def test_a_name_defaults_to_host_and_port() -> None:
+    assert BackendSettings("http://gpu-1:8000/v1").backend_name == "gpu-1:8000"
+    assert BackendSettings("http://gpu-1:8000", name="left").backend_name == "left"
+
+
+@pytest.mark.parametrize("url", ["gpu-1:8000", "ftp://gpu-1", "http://", "http://a?x=1", "http://a#b", "http://u:p@a"])
+def test_a_url_that_is_no_root_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="url"):
+        BackendSettings(url)
+
+
+def test_two_backends_of_one_name_are_refused() -> None:
+    with pytest.raises(ValueError, match="'same'"):
+        UpstreamSettings((BackendSettings("http://a", name="same"), BackendSettings("http://b", name="same")))
+
+
+def test_keys_are_not_shown() -> None:
+    assert "secret" not in repr(BackendSettings("http://a", api_key="secret"))
