@@ -1,8 +1,8 @@
 """The pool's worker processes as a crew: as many as configured, each with its state, replaced when lost, grown or old.
 
 Decided here: when a process is started, replaced and let go. Not decided here: what a worker does next and what its
-loss means for its job (``pool``, told through three calls). A replacement for a grown or old worker starts before the old
-one leaves; a worker that dies before it is ready is tried again after a growing pause.
+loss means for its job (``pool``, told through three calls). A replacement for a grown or old worker starts before the
+old one leaves; a worker that dies before it is ready is tried again after a growing pause.
 """
 
 from __future__ import annotations
@@ -114,12 +114,15 @@ class Crew:
             raise PoolCannotStart(self._start_failure)
 
     async def stop(self) -> None:
-        """End every worker and reap it."""
+        """End every worker and reap it; idle ones leave by themselves."""
         self._stopping = True
         if self._restart is not None:
             self._restart.cancel()
         for worker in self.workers:
-            self._dismiss(worker)
+            if worker.idle:
+                self._dismiss(worker)
+            else:
+                self.end(worker, "stop")
         while self._workers:
             self._changed.clear()
             await self._changed.wait()

@@ -1,7 +1,7 @@
 """A source's bytes: what they are called, and where a worker can read them.
 
-Decided here: the look-up identity of a source, and that bytes outside the slab are copied into it while bytes inside are
-read where they lie. Not decided here: who works on them (``service``). Views of a body live only within a call here.
+Decided here: the look-up identity of a source, and that bytes outside the slab are copied into it while bytes inside
+are read where they lie. Not decided here: who works on them (``service``). Views of a body live within a call only.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Decided here: which job runs where and when, what a lost worker means for its job, when a newcomer is turned away. Not
 decided here: who is next (``fairqueue``), what a job costs (``cost``), how many processes there are (``crew``). A
-worker has one job at a time. A worker that dies or overstays its deadline costs its image one more try on another worker,
-then ImageWorkerLost for that image and, for a while, at once for its like.
+worker has one job at a time. A worker that dies or overstays its deadline costs its image one more try on another
+worker, then ImageWorkerLost for that image and, for a while, at once for its like.
 """
 
 from __future__ import annotations

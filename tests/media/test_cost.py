@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gateway.media.cost import expected_s, predicted_bytes
+from gateway.media.messages import Bytes, Examine, Prepare
+from gateway.types import Change, ImageFormat, Probe, Size
+
+PHOTO = Probe(ImageFormat.JPEG, Size(4032, 3024))
+TARGET = Size(1312, 960)
+MIB = 1024 * 1024
+
+
+def prepare(kit: Any, probe: Probe, *changes: Change) -> Prepare:
+    return Prepare(
+        Bytes(0, 3_000_000, is_text=True, has_escapes=False), kit.plan(*changes, target=TARGET), probe, 1, False
+    )
+
+
+def test_a_photograph_takes_about_what_was_measured(kit: Any) -> None:
+    assert 0.07 < expected_s(prepare(kit, PHOTO)) < 0.11
+    assert 60 * MIB < predicted_bytes(prepare(kit, PHOTO)) < 80 * MIB
+
+
+def test_scans_bit_depth_and_format_cost_more(kit: Any) -> None:
+    plain = prepare(kit, PHOTO)
+    progressive = prepare(kit, replace(PHOTO, progressive=True, scans=10))
+    assert expected_s(progressive) > 1.5 * expected_s(plain)
+    assert predicted_bytes(progressive) > 2 * predicted_bytes(plain)
+    png = prepare(kit, replace(PHOTO, format=ImageFormat.PNG))
+    deep = prepare(kit, replace(PHOTO, format=ImageFormat.PNG, bits_per_sample=16))
+    assert predicted_bytes(plain) < predicted_bytes(png) < predicted_bytes(deep)
+
+
+def test_a_large_photograph_is_shrunk_on_load(kit: Any) -> None:
+    large = prepare(kit, replace(PHOTO, raster=Size(8064, 6048)))
+    assert predicted_bytes(large) < 2 * predicted_bytes(prepare(kit, PHOTO))
+
+
+def test_without_pixels_only_the_text_counts(kit: Any) -> None:
+    where = Bytes(0, 3_000_000, is_text=True, has_escapes=False)
+    kept = prepare(kit, PHOTO, Change.DATA_URL)
+    examine = Examine(where, b"", 1, 1)
+    assert expected_s(kept) == expected_s(examine) < 0.01
+    assert predicted_bytes(kept) == predicted_bytes(examine) == 6_000_000
+    escaped = Examine(Bytes(0, 3_000_000, is_text=True, has_escapes=True), b"", 1, 1)
+    assert predicted_bytes(escaped) == 12_000_000

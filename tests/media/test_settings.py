@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.media.settings import MediaSettings, cgroup_cpus
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("files", "own", "affinity", "cpus"),
+    [
+        ({}, "0::/\n", 8, 8),
+        ({"cpu.max": "200000 100000\n"}, "0::/\n", 8, 2),
+        ({"cpu.max": "max 100000\n"}, "0::/\n", 8, 8),
+        ({"pod/cpu.max": "150000 100000\n", "pod/me/cpu.max": "max 100000\n"}, "0::/pod/me\n", 8, 2),
+        ({"pod/cpu.max": "50000 100000\n"}, "0::/pod\n", 8, 1),
+        ({"cpu/box/cpu.cfs_quota_us": "300000", "cpu/box/cpu.cfs_period_us": "100000"}, "4:cpu,cpuacct:/box\n", 8, 3),
+        ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, "4:cpu:/\n", 4, 4),
+        ({"cpu.max": "800000 100000\n"}, "0::/\n", 2, 2),
+    ],
+)
+def test_the_width_follows_the_cgroup(
+    tmp_path: Path, files: dict[str, str], own: str, affinity: int, cpus: int
+) -> None:
+    for name, text in files.items():
+        write(tmp_path / "cgroup" / name, text)
+    write(tmp_path / "own", own)
+    assert cgroup_cpus(tmp_path / "cgroup", tmp_path / "own", affinity) == cpus
+
+
+def test_without_a_cgroup_the_affinity_counts(tmp_path: Path) -> None:
+    assert cgroup_cpus(tmp_path / "none", tmp_path / "nowhere", 3) == 3
+
+
+def test_this_machine_has_a_cpu() -> None:
+    assert cgroup_cpus() >= 1
+
+
+def test_a_short_key_is_refused() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        MediaSettings(b"short", seed=1)
