@@ -7,6 +7,7 @@ neither.
 """
 
 import hashlib
+import struct
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeAlias
@@ -72,12 +73,16 @@ class Picture:
 
 def decode(data: bytes, limit_pixels: int, finish: Finish) -> Raster:
     """The raster in `data`. Raises UnreadableImageError, and OversizedImageError before any pixel is decoded."""
+    if data[:4] == b"GIF8":
+        # Pillow counts the canvas; libvips would not look at one that no frame fills.
+        _refuse_oversized(*struct.unpack_from("<HH", data.ljust(10, b"\0"), 6), limit_pixels)
     if data[:2] == b"BM":
         name, orientation, stored, pixels = _decode_bmp(data, limit_pixels)
     else:
         name, orientation, stored, pixels = _decode_vips(data, limit_pixels, finish)
     height, width = pixels.shape[:2]
-    stride_rows, stride_columns = max(1, height // 64), max(1, width // 64)
+    # Odd strides, or a sample of fine stripes would see one of their two colours only.
+    stride_rows, stride_columns = height // 64 | 1, width // 64 | 1
     red, green, blue = pixels[::stride_rows, ::stride_columns].reshape(-1, 3).mean(axis=0).round().astype(int).tolist()
     digest = hashlib.sha256(f"{width}x{height}:".encode())
     digest.update(pixels.tobytes())

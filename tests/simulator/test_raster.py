@@ -61,6 +61,12 @@ def test_transparency_is_white_for_vllm_and_dropped_by_sglang() -> None:
     assert _sglang(data).mean_hex == "#000000"
 
 
+def test_fine_stripes_average_to_grey() -> None:
+    stripes = numpy.zeros((256, 256, 3), dtype=numpy.uint8)
+    stripes[::2] = 255
+    assert all(120 <= value <= 136 for value in _vllm(drawn.vips(stripes, ".png")).mean_rgb)
+
+
 def test_the_fingerprint_is_of_pixels_and_not_of_files() -> None:
     pixels = drawn.marked(64, 48)
     loose, tight = drawn.vips(pixels, ".png", compression=1), drawn.vips(pixels, ".png", compression=9)
@@ -99,5 +105,7 @@ def test_what_is_no_picture_is_refused(data: bytes) -> None:
 def test_a_bomb_is_refused_by_its_header() -> None:
     with pytest.raises(OversizedImageError, match=r"Image size \(180000000 pixels\) exceeds limit"):
         _vllm(drawn.huge_png_header(20_000, 9_000))
+    with pytest.raises(OversizedImageError):
+        _vllm(b"GIF89a\xff\xff\xff\xff" + bytes(20))
     with pytest.raises(OversizedImageError):
         decode(drawn.bmp(30, 20), 599, Finish.UPRIGHT_ON_WHITE)
