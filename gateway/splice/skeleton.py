@@ -35,7 +35,7 @@ MAX_DEPTH = 512
 class Limits:
     """What one cut may cost. The defaults are for the event loop: at worst some 20 ms on a slow core.
 
-    ``parsed_bytes`` are looked at one by one (structure and short strings), ``steps`` cost Python time (strings that are
+    ``parsed_bytes`` are looked at one by one (structure, short strings), ``steps`` cost Python time (strings that are
     long or have many escapes), ``containers`` are objects and arrays, ``members`` those of any one object.
     """
 
@@ -49,8 +49,6 @@ ON_LOOP = Limits()
 # For a thread. The C parser keeps the interpreter's lock while it runs, so this is no licence to parse anything: 4 MiB
 # of tiny strings hold it for some 60 ms. More text than that fits no model's context.
 OFF_LOOP = Limits(parsed_bytes=4 * 1024 * 1024, steps=50_000, containers=100_000, members=50_000)
-# For a thread: some seconds at worst, and the loop is held only while the C parser runs (about 5 ms per MB).
-OFF_LOOP = Limits(parsed_bytes=16 * 1024 * 1024, steps=400_000, containers=200_000)
 
 
 @dataclass(frozen=True, slots=True)
