@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World
-from gateway.journey import TASK_HEADER, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.journey import TASK_HEADER, cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
@@ -73,7 +73,9 @@ async def _tell(
     told["images"] = [_image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=True)]
     estimate = estimate_request(world.book, served, policy, call, plans)
     told["estimate"] = _estimate(estimate)
-    measured = [MeasuredImage.of(part, fact, policy.max_pixels) for part, fact in zip(call.images, facts, strict=True)]
+    measured = [
+        MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=True)
+    ]
     check_measured(policy, measured, estimate, served.context_tokens)
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)

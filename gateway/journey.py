@@ -130,7 +130,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             record.estimate = estimate
             watch.lap("estimate")
             measured = [
-                MeasuredImage.of(part, fact, policy.max_pixels)
+                MeasuredImage.of(part, fact, cap_of(policy, served))
                 for part, fact in zip(call.images, facts, strict=looked is not None)
             ]
             # An unknown model's image tokens are upper estimates, and nothing is refused on those.
@@ -186,6 +186,12 @@ def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[Backe
     if views and not any(not view.models or policy.model in view.models for view in views):
         raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
     return book.serve(policy.model, views)
+
+
+def cap_of(policy: EffectivePolicy, served: ServedModel) -> int:
+    """The pixel cap in force: the policy's, or the served model's own where that is smaller."""
+    own = served.checkpoint.max_pixels
+    return own if policy.max_pixels is None else min(policy.max_pixels, own)
 
 
 def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:

@@ -209,10 +209,10 @@ def _output_limit(tree: JsonObject) -> int | None:
 
 
 def _task(metadata: Json) -> str | None:
-    """The task a client names where it cannot set a header: ``metadata.vlmgw_task``, else ``metadata.task``."""
+    """The task a client names where it cannot set a header; ``metadata.task`` is the client's own affair."""
     if not isinstance(metadata, Mapping):
         return None
-    return _string(metadata.get("vlmgw_task")) or _string(metadata.get("task"))
+    return _string(metadata.get("vlmgw_task"))
 
 
 def _string(value: Json) -> str | None:

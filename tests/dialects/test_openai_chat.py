@@ -194,9 +194,10 @@ def test_limits_choices_and_usage() -> None:
 
 
 def test_user_and_task() -> None:
-    assert read(user="u", metadata={"task": "ocr"}).task == "ocr"
+    assert read(user="u", metadata={"vlmgw_task": "ocr"}).task == "ocr"
     assert read(metadata={"task": "ocr", "vlmgw_task": "chat"}).task == "chat"
-    assert read(metadata={"task": 7}).task is None
+    assert read(metadata={"vlmgw_task": 7}).task is None
+    assert read(metadata={"task": "the client's own"}).task is None
     assert read(metadata="ocr").task is None
     assert read(user="u").user == "u"
 
