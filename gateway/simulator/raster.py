@@ -75,7 +75,8 @@ def decode(data: bytes, limit_pixels: int, finish: Finish) -> Raster:
     """The raster in `data`. Raises UnreadableImageError, and OversizedImageError before any pixel is decoded."""
     if data[:4] == b"GIF8":
         # Pillow counts the canvas; libvips would not look at one that no frame fills.
-        _refuse_oversized(*struct.unpack_from("<HH", data.ljust(10, b"\0"), 6), limit_pixels)
+        canvas_width, canvas_height = struct.unpack_from("<HH", data.ljust(10, b"\0"), 6)
+        _refuse_oversized(canvas_width, canvas_height, limit_pixels)
     if data[:2] == b"BM":
         name, orientation, stored, pixels = _decode_bmp(data, limit_pixels)
     else:
