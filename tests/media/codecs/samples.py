@@ -1,0 +1,236 @@
+"""Small image files built byte by byte, so that a test says exactly what is in them and may lie where it wants to."""
+
+from __future__ import annotations
+
+import io
+import struct
+import zlib
+
+import imagecodecs
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from gateway.types import Change, ImagePlan, ImageTokens, OutputFormat, Size
+
+Pixels = NDArray[np.uint8]
+RED, GREEN, BLUE, YELLOW = (220, 30, 30), (30, 160, 60), (40, 60, 200), (235, 210, 40)
+TOKENS = ImageTokens(1, 0, 2, (1, 1, 1), 1, 4)
+
+
+def plan_for(
+    target: Size,
+    output: OutputFormat = OutputFormat.AUTO,
+    background: tuple[int, int, int] = (255, 255, 255),
+) -> ImagePlan:
+    """A plan that asks for pixels: to ``target``, in whatever format ``output`` allows."""
+    return ImagePlan(target, target, (Change.RESIZED,), output, 95, background, "test", TOKENS, TOKENS)
+
+
+def quarters(width: int = 64, height: int = 32) -> Pixels:
+    """Red and green above, blue and yellow below."""
+    pixels = np.empty((height, width, 3), np.uint8)
+    pixels[: height // 2, : width // 2] = RED
+    pixels[: height // 2, width // 2 :] = GREEN
+    pixels[height // 2 :, : width // 2] = BLUE
+    pixels[height // 2 :, width // 2 :] = YELLOW
+    return pixels
+
+
+def corners(pixels: Pixels) -> list[tuple[int, ...]]:
+    """The middles of the four quarters, row by row."""
+    height, width = pixels.shape[:2]
+    places = [(y, x) for y in (height // 4, height * 3 // 4) for x in (width // 4, width * 3 // 4)]
+    return [tuple(int(value) for value in np.atleast_1d(pixels[place])) for place in places]
+
+
+def near(found: list[tuple[int, ...]], wanted: list[tuple[int, ...]], tolerance: int) -> bool:
+    return all(
+        abs(a - b) <= tolerance for one, two in zip(found, wanted, strict=True) for a, b in zip(one, two, strict=True)
+    )
+
+
+def opened(data: bytes) -> Pixels:
+    """The picture in RGB, decoded by another library than the one that wrote it."""
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image.convert("RGB"))
+
+
+def mode_of(data: bytes) -> str:
+    with Image.open(io.BytesIO(data)) as image:
+        return image.mode
+
+
+# --- EXIF -----------------------------------------------------------------------------------------------------------
+
+
+def exif(orientation: int, endian: str = "<", kind: int = 3, count: int = 1, entries_before: int = 1) -> bytes:
+    """A TIFF block whose IFD 0 has a few other tags and then an orientation."""
+    mark = b"II*\0" if endian == "<" else b"MM\0*"
+    other = b"".join(struct.pack(endian + "HHII", 0x9000 + tag, 4, 1, 0) for tag in range(entries_before))
+    value = struct.pack(endian + {1: "B", 3: "H", 4: "I"}.get(kind, "H"), orientation).ljust(4, b"\0")
+    field = struct.pack(endian + "HHI", 0x0112, kind, count) + value
+    return mark + struct.pack(endian + "IH", 8, entries_before + 1) + other + field + bytes(4)
+
+
+# --- JPEG -----------------------------------------------------------------------------------------------------------
+
+
+def jpeg(pixels: Pixels | None = None, mode: str = "RGB", *, progressive: bool = False, quality: int = 95) -> bytes:
+    buffer = io.BytesIO()
+    image = Image.fromarray(quarters() if pixels is None else pixels)
+    image.convert(mode).save(buffer, "JPEG", quality=quality, subsampling=0, progressive=progressive)
+    return buffer.getvalue()
+
+
+def segment(marker: int, payload: bytes) -> bytes:
+    return bytes((0xFF, marker)) + struct.pack(">H", len(payload) + 2) + payload
+
+
+def with_segments(file: bytes, *segments: bytes) -> bytes:
+    """A JPEG with segments put right behind its start mark."""
+    return file[:2] + b"".join(segments) + file[2:]
+
+
+def oriented_jpeg(orientation: int, endian: str = "<", pixels: Pixels | None = None) -> bytes:
+    return with_segments(jpeg(pixels), segment(0xE1, b"Exif\0\0" + exif(orientation, endian)))
+
+
+# --- PNG ------------------------------------------------------------------------------------------------------------
+
+
+def chunk(name: bytes, payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload)) + name + payload + struct.pack(">I", zlib.crc32(name + payload))
+
+
+def png_file(
+    size: tuple[int, int],
+    bits: int,
+    colour_type: int,
+    raw: bytes,
+    before: bytes = b"",
+    after: bytes = b"",
+    interlace: int = 0,
+) -> bytes:
+    header = struct.pack(">IIBBBBB", *size, bits, colour_type, 0, 0, interlace)
+    body = chunk(b"IHDR", header) + before + chunk(b"IDAT", zlib.compress(raw)) + after + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + body
+
+
+def scanlines(samples: NDArray[np.uint8] | NDArray[np.uint16]) -> bytes:
+    """Rows with filter 0 in front; 16-bit samples in network order."""
+    return b"".join(b"\0" + row.astype(row.dtype.newbyteorder(">")).tobytes() for row in samples)
+
+
+def png(
+    samples: NDArray[np.uint8] | NDArray[np.uint16] | None = None, before: bytes = b"", after: bytes = b""
+) -> bytes:
+    """1, 2, 3 or 4 bands of 8 or 16 bits."""
+    shown = quarters() if samples is None else samples
+    bands = 1 if shown.ndim == 2 else shown.shape[2]
+    bits, colour_type = shown.dtype.itemsize * 8, {1: 0, 2: 4, 3: 2, 4: 6}[bands]
+    return png_file((shown.shape[1], shown.shape[0]), bits, colour_type, scanlines(shown), before, after)
+
+
+def packed_png(values: Pixels, bits: int, colour_type: int, before: bytes = b"") -> bytes:
+    """Grey or palette of 1, 2 or 4 bits; the width is a multiple of the samples in a byte."""
+    height, width = values.shape
+    weights = 2 ** (bits * np.arange(8 // bits)[::-1])
+    raw = (values.reshape(height, -1, 8 // bits) * weights).sum(axis=2).astype(np.uint8)
+    return png_file((width, height), bits, colour_type, scanlines(raw), before)
+
+
+def adam7(pixels: Pixels) -> bytes:
+    steps = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+    passes = [pixels[top::down, left::right] for left, top, right, down in steps]
+    raw = b"".join(scanlines(part) for part in passes if part.size)
+    return png_file((pixels.shape[1], pixels.shape[0]), 8, 2, raw, interlace=1)
+
+
+# --- GIF ------------------------------------------------------------------------------------------------------------
+
+PALETTE = bytes(RED + GREEN + BLUE + YELLOW) + bytes(12)
+
+
+def gif_frame(
+    place: tuple[int, int, int, int],
+    index: int,
+    transparent: int | None = None,
+    disposal: int = 0,
+    pixels: int | None = None,
+) -> bytes:
+    """A frame of one colour at (left, top, width, height); ``pixels`` less than the area is data that ends early."""
+    control = b"\x21\xf9\x04" + bytes((disposal << 2 | (transparent is not None), 10, 0, transparent or 0, 0))
+    data = _lzw(index, place[2] * place[3] if pixels is None else pixels)
+    blocks = b"".join(bytes((len(data[at : at + 255]),)) + data[at : at + 255] for at in range(0, len(data), 255))
+    return control + b"\x2c" + struct.pack("<HHHHB", *place, 0) + b"\x03" + blocks + b"\0"
+
+
+def _lzw(index: int, count: int) -> bytes:
+    """Four-bit codes with the table cleared before it can grow."""
+    codes = [8]
+    for at in range(count):
+        if at and at % 6 == 0:
+            codes.append(8)
+        codes.append(index)
+    codes.append(9)
+    codes += [0] * (len(codes) % 2)
+    return bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2], strict=True))
+
+
+def gif(*frames: bytes, size: tuple[int, int] = (64, 32), trailer: bytes = b";") -> bytes:
+    return b"GIF89a" + struct.pack("<HHBBB", *size, 0x80 | 0x10 | 2, 0, 0) + PALETTE + b"".join(frames) + trailer
+
+
+# --- WebP -----------------------------------------------------------------------------------------------------------
+
+
+def webp(pixels: Pixels | None = None, *, lossless: bool = False) -> bytes:
+    shown = quarters() if pixels is None else pixels
+    return bytes(imagecodecs.webp_encode(shown, level=None if lossless else 90, lossless=lossless))
+
+
+def riff(*chunks: tuple[bytes, bytes]) -> bytes:
+    body = b"".join(name + struct.pack("<I", len(data)) + data + b"\0" * (len(data) & 1) for name, data in chunks)
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WEBP" + body
+
+
+def vp8x(size: tuple[int, int], flags: int) -> tuple[bytes, bytes]:
+    sides = (size[0] - 1).to_bytes(3, "little") + (size[1] - 1).to_bytes(3, "little")
+    return b"VP8X", bytes((flags, 0, 0, 0)) + sides
+
+
+def bitstream(file: bytes) -> tuple[bytes, bytes]:
+    """The picture chunk of a simple WebP."""
+    (length,) = struct.unpack("<I", file[16:20])
+    return file[12:16], file[20 : 20 + length]
+
+
+# --- BMP, TIFF ------------------------------------------------------------------------------------------------------
+
+
+def saved(pixels: Pixels, mode: str, kind: str) -> bytes:
+    """What PIL writes: for formats whose making is not the point."""
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).convert(mode).save(buffer, kind)
+    return buffer.getvalue()
+
+
+def tiff(tags: list[tuple[int, int, int, int]], pixels: bytes, endian: str = "<", following: int = 0) -> bytes:
+    """One directory at offset 8 with (tag, kind, count, value) and the pixels behind it; value -1 = their offset."""
+    data_at = 8 + 2 + 12 * len(tags) + 4
+    entries = b""
+    for tag, kind, count, value in tags:
+        shown = data_at if value == -1 else value
+        field = (
+            struct.pack(endian + "H", shown) + b"\0\0" if kind == 3 and count == 1 else struct.pack(endian + "I", shown)
+        )
+        entries += struct.pack(endian + "HHI", tag, kind, count) + field
+    mark = b"II*\0" if endian == "<" else b"MM\0*"
+    return mark + struct.pack(endian + "IH", 8, len(tags)) + entries + struct.pack(endian + "I", following) + pixels
+
+
+def grey_tiff(width: int = 8, height: int = 4, endian: str = "<", following: int = 0, orientation: int = 1) -> bytes:
+    tags = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, 1, -1)]
+    tags += [(274, 3, 1, orientation), (277, 3, 1, 1), (278, 3, 1, height), (279, 4, 1, width * height)]
+    return tiff(tags, bytes(place % 251 for place in range(width * height)), endian, following)
