@@ -55,14 +55,12 @@ async def test_a_failing_probe_is_believed_the_second_time() -> None:
     async with ScriptedEngine(routes(VLLM)) as server, watched(server.url) as (watcher, backend, restarts):
         await watcher.look()
         assert (backend.discovered, backend.up, backend.engine.kind) == (True, True, EngineKind.VLLM)
-        server.script = BROKEN
-        await watcher.look()
-        assert backend.up
-        await watcher.look()
-        assert not backend.up
-        server.script = routes(VLLM)
-        await watcher.look()
-        assert backend.up
+        seen = []
+        for script in (BROKEN, BROKEN, routes(VLLM)):
+            server.script = script
+            await watcher.look()
+            seen.append(backend.up)
+        assert seen == [True, False, True]
         assert restarts == ["a"]
 
 

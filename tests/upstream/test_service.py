@@ -86,21 +86,17 @@ async def test_start_does_not_wait_for_the_silent() -> None:
 
 async def test_a_refused_connection_marks_down_at_once_and_the_return_is_noticed() -> None:
     port = unused_port()
-    async with (
-        ScriptedEngine(chat(answering(json_response(b"{}"))), port=port) as engine,
-        started(engine.url) as service,
-    ):
+    answer = chat(answering(json_response(b"{}")))
+    async with started(f"http://127.0.0.1:{port}") as service:
         service.learn_images(A, [b"1", b"2"])
         assert service.held_images(A, [b"1", b"3"]) == 1
-        assert await send(service) == 200
-    async with started(engine.url) as service:
-        service.learn_images(A, [b"1"])
         with pytest.raises(NotTaken):
             await send(service)
         assert not service.views()[0].healthy
-        async with ScriptedEngine(chat(answering(json_response(b"{}"))), port=port):
+        async with ScriptedEngine(answer, port=port):
             await until(lambda: service.views()[0].healthy)
             assert service.held_images(A, [b"1"]) == 0
+            assert await send(service) == 200
 
 
 async def test_an_answer_outranks_a_mark() -> None:
