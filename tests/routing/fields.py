@@ -1,0 +1,80 @@
+"""Backends, beliefs and strategies that the routing tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from gateway.routing.ask import Held, Profile, RouteAsk
+from gateway.routing.scorers import Field
+from gateway.routing.scorers.first_token import expected_s
+from gateway.types import BackendName, BackendView, EngineKind
+
+BLANK = BackendView(BackendName("blank"), "http://blank", EngineKind.VLLM)
+
+
+def view(name: str, **facts: object) -> BackendView:
+    return replace(BLANK, name=BackendName(name), url=f"http://{name}", **facts)  # type: ignore[arg-type]
+
+
+def holding(images: Mapping[str, Sequence[bytes]]) -> Held:
+    """Who holds what."""
+
+    def held(name: BackendName, asked: Sequence[bytes]) -> int:
+        return sum(image in images.get(name, ()) for image in asked)
+
+    return held
+
+
+NOTHING = holding({})
+
+
+def field_of(
+    views: Sequence[BackendView], ask: RouteAsk, held: Held = NOTHING, profile: Profile | None = None
+) -> Field:
+    profile = profile or Profile()
+    counts = [held(one.name, ask.images) for one in views]
+    waits_s = [expected_s(one, ask, count, profile) for one, count in zip(views, counts, strict=True)]
+    return Field(ask, profile, views, counts, waits_s)
+
+
+IMAGES = st.lists(st.binary(min_size=16, max_size=16), max_size=4, unique=True).map(tuple)
+ASKS = st.builds(
+    RouteAsk,
+    model=st.sampled_from([None, "m", "n"]),
+    images=IMAGES,
+    image_patches=st.integers(0, 20_000),
+    prompt_tokens=st.integers(0, 20_000),
+    kv_tokens=st.integers(1, 30_000),
+    needs_vision=st.booleans(),
+    excluded=st.frozensets(st.sampled_from("abcdef").map(BackendName), max_size=3),
+    request_id=st.text(max_size=4),
+)
+
+
+@st.composite
+def fleets(draw: st.DrawFn, *, plain: bool = False) -> list[BackendView]:
+    """Up to six backends in any state; ``plain`` ones are up, alike and serve anything."""
+    names = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
+    if plain:
+        return [view(name) for name in names]
+    return [
+        view(
+            name,
+            models=draw(st.sampled_from([(), ("m",), ("n", "m")])),
+            healthy=draw(st.booleans()),
+            draining=draw(st.booleans()),
+            vision=draw(st.booleans()),
+            max_images=draw(st.sampled_from([None, 1, 4])),
+            context_tokens=draw(st.sampled_from([None, 4096])),
+            kv_capacity_tokens=draw(st.sampled_from([None, 10_000])),
+            inflight_requests=(requests := draw(st.integers(0, 40))),
+            inflight_kv_tokens=requests * draw(st.integers(1, 5000)),
+            queued_prefill_tokens=draw(st.integers(0, 50_000)),
+            queued_encode_patches=draw(st.integers(0, 50_000)),
+            engine_waiting=draw(st.sampled_from([None, 0, 7])),
+        )
+        for name in names
+    ]
