@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 
 import imagecodecs
 import numpy as np
@@ -44,7 +45,7 @@ def corners(pixels: Pixels) -> list[tuple[int, ...]]:
     return [tuple(int(value) for value in np.atleast_1d(pixels[place])) for place in places]
 
 
-def near(found: list[tuple[int, ...]], wanted: list[tuple[int, ...]], tolerance: int) -> bool:
+def near(found: Sequence[tuple[int, ...]], wanted: Sequence[tuple[int, ...]], tolerance: int) -> bool:
     return all(
         abs(a - b) <= tolerance for one, two in zip(found, wanted, strict=True) for a, b in zip(one, two, strict=True)
     )

@@ -1,7 +1,8 @@
 """PNG, TIFF and animated WebP by libvips, and the one place where libvips is loaded and tamed.
 
 Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than the first
-page, and any truncation is an error. The loader is named, so a file cannot choose another one than its probe did.
+page. Any error fails the picture: at the level ``truncated`` libtiff's are swallowed, and rows it lacks come out black.
+The loader is named, so a file cannot choose another one than its probe did.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ def load_vips() -> Any:
     """Import pyvips with its limits set. They are read when libvips starts, so nothing else may import it first."""
     os.environ["VIPS_CONCURRENCY"] = "1"
     os.environ["VIPS_BLOCK_UNTRUSTED"] = "1"
+    os.environ["VIPS_WARNING"] = "0"  # its presence silences a line of log for every odd file
     import pyvips  # noqa: PLC0415  the environment must be set before libvips starts
 
     pyvips.cache_set_max(0)
@@ -39,7 +41,7 @@ _DIRECT = ("srgb", "rgb", "rgb16", "b-w", "grey16", "multiband")
 
 
 def decode_first_page(data: bytes, probe: Probe) -> Raster:
-    """The first page or frame, composed on its canvas. Raises Undecodable, UnsupportedFormat."""
+    """The first page or frame, composed on its canvas. Raises Undecodable, UnsupportedFormat, MemoryError."""
     try:
         image = _load(data, probe.format)
         if image.format not in ("uchar", "ushort"):
@@ -55,6 +57,8 @@ def decode_first_page(data: bytes, probe: Probe) -> Raster:
             image = image.bandjoin(255)
         raster = raster_from(image.numpy(), probe.raster)
     except _vips.Error as error:
+        if "out of memory" in str(error):
+            raise MemoryError from error
         name = probe.format.value.upper()
         raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error
     return replace(raster, alpha=raster.alpha and transparent)
@@ -63,7 +67,7 @@ def decode_first_page(data: bytes, probe: Probe) -> Raster:
 def _load(data: bytes, kind: ImageFormat) -> Any:
     loader = getattr(_vips.Image, _LOADERS[kind])
     pages = {} if kind is ImageFormat.PNG else {"page": 0, "n": 1}
-    return loader(data, fail_on="truncated", access="sequential", **pages)
+    return loader(data, fail_on="error", access="sequential", **pages)
 
 
 def _cmyk_to_rgb(inks: Samples) -> Samples:
