@@ -1,0 +1,89 @@
+"""A backend that costs next to nothing, so that what is measured is what stands in front of it.
+
+A bare asyncio protocol: reads a request to its end (Content-Length or chunked), answers a fixed completion, answers the
+probes of a gateway as vLLM does. Run as ``python -m benchmarks.stub``; prints its port as a JSON line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+MODEL = "bench/Qwen3-VL-8B-Instruct"
+_USAGE = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28}
+_ANSWER = json.dumps({
+    "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": MODEL,
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "It is a picture."}, "finish_reason": "stop"}],
+    "usage": _USAGE,
+}).encode()  # fmt: skip
+_MODELS = json.dumps(
+    {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 262144}]}
+).encode()
+_GET = {b"/v1/models": _MODELS, b"/version": b'{"version":"0.32.0"}', b"/health": b"", b"/metrics": b""}
+
+
+def _response(body: bytes, status: bytes = b"200 OK") -> bytes:
+    head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
+    return head + body
+
+
+_CHAT = _response(_ANSWER)
+
+
+class _Stub(asyncio.Protocol):
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._head = bytearray()
+        self._left: int | None = None
+        self._chunked_tail = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        if self._left is None and not self._chunked_tail:
+            self._head += data
+            end = self._head.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            data = bytes(self._head[end + 4 :])
+            self._begin(bytes(self._head[:end]))
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left <= 0:
+                self._answer(_CHAT)
+        elif self._chunked_tail:
+            self._chunked_tail = (self._chunked_tail + data)[-8:]
+            if self._chunked_tail.endswith(b"0\r\n\r\n"):
+                self._answer(_CHAT)
+
+    def _begin(self, head: bytes) -> None:
+        line, _, rest = head.partition(b"\r\n")
+        method, path, _ = line.split(b" ", 2)
+        if method == b"GET":
+            body = _GET.get(path.partition(b"?")[0])
+            self._answer(_response(b"{}", b"404 Not Found") if body is None else _response(body))
+            return
+        lower = rest.lower()
+        at = lower.find(b"content-length:")
+        if at >= 0:
+            self._left = int(lower[at + 15 :].split(b"\r\n", 1)[0])
+        else:
+            self._chunked_tail = b"-"
+
+    def _answer(self, response: bytes) -> None:
+        assert self._transport is not None
+        self._transport.write(response)
+        self._head.clear()
+        self._left, self._chunked_tail = None, b""
+
+
+async def _serve() -> None:
+    server = await asyncio.get_running_loop().create_server(_Stub, "127.0.0.1", 0)
+    print(json.dumps({"port": server.sockets[0].getsockname()[1]}), flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())
