@@ -74,6 +74,8 @@ def edits_of(
     made = {part.pointer: image for part, image in prepared}
     for part in call.images:
         image = made.get(part.pointer)
+        if part.retype:
+            operations.append(SetMember(part.part, "type", b'"image_url"'))
         if image is None and part.wrap:
             operations.append(Wrap(part.pointer, b'{"url":', b"}"))
         elif image is not None and part.wrap:

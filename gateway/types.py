@@ -62,6 +62,7 @@ class LongString:
     span: Span
     has_escapes: bool
     text_byte_count: int | None = None
+    is_data_url: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,6 @@ class Size:
 
     def __str__(self) -> str:
         return f"{self.width}x{self.height}"
-
-
-# --- what a dialect reads from a body -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +104,14 @@ class ImagePart:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherMedium:
+    """A video or sound of the request. ``is_inline`` = its bytes are in the body, so no engine need fetch anything."""
+
+    name: str
+    is_inline: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Call:
     """What the journey needs to know of a chat request, whatever its dialect.
 
@@ -123,7 +129,7 @@ class Call:
     choices: int = 1
     user: str | None = None
     task: str | None = None
-    other_media: tuple[str, ...] = ()
+    other_media: tuple[OtherMedium, ...] = ()
     foreign_fields: tuple[Pointer, ...] = ()
 
 
@@ -135,9 +141,6 @@ class Usage:
     completion_tokens: int
     cached_tokens: int | None = None
     image_tokens: int | None = None
-
-
-# --- what the media pipeline finds and makes ------------------------------------------------------------------------
 
 
 class ImageFormat(StrEnum):
@@ -300,9 +303,6 @@ class Prepared:
     format: ImageFormat
     file_byte_count: int
     file_sha256: bytes | None = None
-
-
-# --- what is estimated, reserved and decided ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

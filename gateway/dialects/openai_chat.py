@@ -23,7 +23,7 @@ from gateway.dialects import foreign
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import last_usage
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Call, ImagePart, Json, JsonObject, LongString, Pointer, RequestId, Usage, dotted
+from gateway.types import Call, ImagePart, Json, JsonObject, LongString, OtherMedium, Pointer, RequestId, Usage, dotted
 
 _IMAGE_TYPES = frozenset({"image_url", "input_image"})
 _OTHER_MEDIA = ("video_url", "audio_url", "input_audio", "file")
@@ -90,7 +90,7 @@ class _Reading:
 
     images: list[ImagePart] = field(default_factory=list)
     text_bytes: int = 0
-    other_media: list[str] = field(default_factory=list)
+    other_media: list[OtherMedium] = field(default_factory=list)
     foreign_fields: list[Pointer] = field(default_factory=list)
 
     def message(self, index: int, message: Json) -> None:
@@ -126,7 +126,7 @@ class _Reading:
             self.text_bytes += text_bytes(part.get(key))
         for key in _OTHER_MEDIA:
             if kind == key or (kind is None and key in part):
-                self.other_media.append(dotted((*pointer, key)))
+                self.other_media.append(OtherMedium(dotted((*pointer, key)), _is_inline(part.get(key))))
                 self._medium(pointer, key, part.get(key))
 
     def _image(self, message_index: int, pointer: Pointer, part: JsonObject) -> None:
@@ -162,6 +162,16 @@ class _Reading:
         names = _engine_fields(value, foreign.MEDIUM)
         self.foreign_fields += [(*pointer, key, name) for name in names]
         return [f"{key}.{name}" for name in names]
+
+
+def _is_inline(medium: Json) -> bool:
+    """Whether a medium brings its own bytes: a data URL, or members that hold base64. Anything else is an address."""
+    source = medium.get("url") if isinstance(medium, dict) else medium
+    if isinstance(medium, dict) and source is None:
+        return True
+    if isinstance(source, LongString):
+        return source.is_data_url
+    return isinstance(source, str) and source[:5].lower() == "data:"
 
 
 def _engine_fields(members: JsonObject, known: frozenset[str]) -> list[str]:

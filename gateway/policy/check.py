@@ -31,6 +31,11 @@ def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError
     Raises TooManyImages, ImageTooLarge, TooManyTokens, SourceBlocked; in shadow mode returns them.
     """
     found = [error for check in _DECLARED if (error := check(effective, call)) is not None]
+    found += [
+        SourceBlocked("Only images are fetched; send video and sound inline.", part=medium.name, rule="hosts")
+        for medium in call.other_media
+        if not medium.is_inline
+    ]
     if effective.hosts is not None:
         found += _blocked_sources(effective.hosts, call.images)
     return _deliver(effective, found)

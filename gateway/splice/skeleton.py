@@ -271,10 +271,11 @@ def _describe(buffer: Buffer, strings: list[Span], limits: Limits) -> list[LongS
     for span in strings:
         has_escapes = buffer.find(b"\\", span.start, span.stop) >= 0
         text_byte_count = None
-        if span.byte_count <= left_bytes and buffer[span.start : span.start + 5].lower() != b"data:":
+        is_data_url = buffer[span.start : span.start + 5].lower() == b"data:"
+        if not is_data_url and span.byte_count <= left_bytes:
             left_bytes -= span.byte_count
             text_byte_count = _text_byte_count(buffer, span)
-        described.append(LongString(span, has_escapes, text_byte_count))
+        described.append(LongString(span, has_escapes, text_byte_count, is_data_url))
     return described
 
 

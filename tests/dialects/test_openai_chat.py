@@ -26,7 +26,7 @@ from gateway.errors import (
     TooManyImages,
     all_errors,
 )
-from gateway.types import Call, RequestId, Usage
+from gateway.types import Call, OtherMedium, RequestId, Usage
 
 CHAT = OpenAIChat()
 ID = RequestId("r-1")
@@ -218,9 +218,9 @@ def test_other_media_are_named() -> None:
         {"audio_url": {"url": "https://example.com/a"}, "uuid": "u"},
     )
     assert call.other_media == (
-        "messages.0.content.0.video_url",
-        "messages.0.content.1.input_audio",
-        "messages.0.content.2.audio_url",
+        OtherMedium("messages.0.content.0.video_url", is_inline=False),
+        OtherMedium("messages.0.content.1.input_audio", is_inline=True),
+        OtherMedium("messages.0.content.2.audio_url", is_inline=False),
     )
     assert call.foreign_fields == (
         ("messages", 0, "content", 0, "video_url", "content_hash"),
