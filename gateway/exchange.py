@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from gateway.errors import Blame, Exhausted, GatewayBug, GatewayError, Overloaded
+from gateway.errors import Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
 from gateway.models.book import ModelBook
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import PolicySet
-from gateway.ports import Body, Budgets, Client, Clock, Media, PreparedResult, Recorder, Upstream
+from gateway.ports import Body, Budgets, Client, Clock, Media, PreparedResult, Recorder, Upstream, UpstreamResponse
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
@@ -84,9 +85,9 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
             await stages
         except GatewayError as error:
             await refuse(client, record, error)
-        except ConnectionError:
-            record.outcome = "client_gone"
-        except Exception as error:  # noqa: BLE001  # the one place where the unforeseen is wrapped
+        except Exception as error:  # the one place where the unforeseen is wrapped
+            if isinstance(error, ConnectionError) and client.left:
+                raise
             await refuse(client, record, GatewayBug(detail=f"{type(error).__name__}: {error}"))
     except ConnectionError:
         record.outcome = "client_gone"
@@ -108,6 +109,11 @@ async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) ->
     if not client.started:
         record.status = error.status
     await client.refuse(error)
+
+
+def refused_answer(refusal: NotTaken) -> UpstreamResponse | None:
+    """What the backend answered when it refused; whoever does not relay it closes it."""
+    return cast("UpstreamResponse | None", refusal.response)  # errors lie below ports and cannot name it
 
 
 def outcome_of(error: GatewayError) -> str:

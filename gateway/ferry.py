@@ -8,7 +8,6 @@ elsewhere, since afterwards the client's bytes are gone.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 from gateway import exchange as frame
 from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
@@ -53,13 +52,14 @@ async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRe
             try:
                 response = await ports.upstream.stream(decision.backend, request, client, world.max_body_bytes)
             except NotTaken as refusal:
+                answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
                 ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                if refusal.reason == "connect" and ports.upstream.may_retry() and _is_left(ports, ask):
+                if refusal.reason == "connect" and _is_left(ports, ask) and ports.upstream.may_retry():
                     continue
-                if refusal.response is None:
+                if answer is None:
                     raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
-                response = cast("UpstreamResponse", refusal.response)  # errors lie below ports and cannot name it
+                response = answer
             watch.lap("forward")
             try:
                 await _relay(client, ports, record, decision, response)

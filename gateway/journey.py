@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from gateway import exchange as frame
 from gateway.dialects import Dialect
@@ -289,16 +288,19 @@ async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
             x.watch.lap("splice")
             record.attempts += 1
             try:
-                response = await ports.upstream.forward(decision.backend, request)
+                response: UpstreamResponse = await ports.upstream.forward(decision.backend, request)
             except NotTaken as refusal:
+                answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
                 ask = replace(ask, excluded=ask.excluded | {decision.backend})
                 views = ports.upstream.views()
                 if _can_go_elsewhere(views, ask) and ports.upstream.may_retry():
+                    if answer is not None:
+                        answer.close()
                     continue
-                if refusal.response is None:
+                if answer is None:
                     raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
-                response = cast("UpstreamResponse", refusal.response)  # errors lie below ports and cannot name it
+                response = answer
             try:
                 x.watch.lap("forward")
                 account.answered()

@@ -59,6 +59,11 @@ class Client(Protocol):
         """Whether the response's status line is on its way (after that an error is a stream error)."""
         ...
 
+    @property
+    def left(self) -> bool:
+        """Whether the client's connection is gone: a ConnectionError then is no fault of ours."""
+        ...
+
     async def read(self, limit_bytes: int) -> Body:
         """Read the whole body. Raises BodyTooLarge, UnsupportedEncoding, BodyMemoryExhausted, Malformed."""
         ...

@@ -64,6 +64,11 @@ class HttpClient:
     def response(self) -> web.StreamResponse | None:
         return self._response
 
+    @property
+    def left(self) -> bool:
+        transport = self._request.transport
+        return transport is None or transport.is_closing()
+
     async def read(self, limit_bytes: int) -> Body:
         return await read_body(self._request, self._slab, limit_bytes, self._body_silence_s)
 

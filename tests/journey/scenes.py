@@ -1,0 +1,119 @@
+"""Requests worth striking at: what each one sends, which policy holds, how the backends answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.exchange import World
+from gateway.models.book import ModelBook
+from gateway.models.catalog import shipped_catalog
+from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
+from gateway.record import RequestHead
+from gateway.types import BackendView, Size, SourceFacts
+from tests.journey.fakes import (
+    MODEL,
+    STREAM_TYPE,
+    Answer,
+    Books,
+    FakeBudgets,
+    FakeClient,
+    FakeMedia,
+    FakeRecorder,
+    FakeUpstream,
+    Scene,
+    facts,
+    head,
+    view,
+)
+from tests.policy.examples import policy_set
+
+USAGE = {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 35}
+PLAIN = Answer(pieces=(b'{"choices":[],', b'"usage":' + json.dumps(USAGE).encode() + b"}"))
+EVENTS = Answer(
+    headers=(STREAM_TYPE,),
+    pieces=(
+        b'data: {"choices":[]}\n\n',
+        b'data: {"choices":[],"usage":' + json.dumps(USAGE).encode() + b"}\n\n",
+        b"data: [DONE]\n\n",
+    ),
+)
+BUSY = Answer(503, pieces=(b'{"error":"busy"}',), refusal="refused")
+NOT_THERE = Answer(refusal="connect", has_response=False)
+DATA_URL = "data:image/jpeg;base64," + "QUJD" * 300
+
+
+def body(*images: str, **fields: Any) -> bytes:
+    parts: list[dict[str, Any]] = [{"type": "text", "text": "What is this?"}]
+    parts += [{"type": "image_url", "image_url": {"url": url}} for url in images]
+    content: Any = parts if images else "Hello."
+    return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": content}], **fields}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One request and the world it meets; ``scene`` makes fresh fakes each time."""
+
+    body: bytes
+    answers: tuple[Answer, ...] = (PLAIN,)
+    views: tuple[BackendView, ...] = (view("a"), view("b"))
+    facts: tuple[SourceFacts, ...] = ()
+    policies: PolicySet = field(default_factory=builtin_policies)
+    headers: tuple[tuple[str, str], ...] = ()
+    keepalive_comment_s: float | None = None
+    beats: bool = False
+    retries: int = 1
+    max_body_bytes: int = 1 << 20
+
+    def scene(self, length: int | None = None, path: str = "/v1/chat/completions") -> Scene:
+        books = Books()
+        given = head(*self.headers, length=length, path=path)
+        return Scene(
+            books,
+            FakeClient(books, given, self.body, beats=self.beats),
+            FakeMedia(books, self.facts),
+            FakeBudgets(books),
+            FakeUpstream(books, self.views, self.answers, self.retries),
+            FakeRecorder(),
+        )
+
+    def world(self) -> World:
+        def admit(_head: RequestHead) -> Any:
+            return DEFAULT_TENANT
+
+        return World(
+            policies=self.policies,
+            book=ModelBook(shipped_catalog()),
+            admit=admit,
+            max_body_bytes=self.max_body_bytes,
+            media_deadline_s=10.0,
+            may_fetch=True,
+            keepalive_comment_s=self.keepalive_comment_s,
+            cache_salt=lambda tenant, user: f"salt-{tenant}-{user}",
+        )
+
+
+SHADOW = policy_set(default="mode: shadow\n")
+CAPPED = policy_set(default="kv_tokens_in_flight: 100000\nrules:\n  max_pixels: 200704\n")
+LABORIOUS = body(metadata={"many": [[]] * 12_000})
+
+SETTINGS = {
+    "text": Setting(body()),
+    "two images": Setting(
+        body(DATA_URL, DATA_URL + "QUJD"), facts=(facts(Size(2048, 2048)), facts(number=1)), policies=CAPPED
+    ),
+    "streaming": Setting(body(stream=True), (EVENTS,)),
+    "sent elsewhere": Setting(body(), (BUSY, PLAIN)),
+    "not connected, sent elsewhere": Setting(body(), (NOT_THERE, PLAIN)),
+    "refused by both": Setting(body(), (BUSY, BUSY)),
+    "not connected to either": Setting(body(), (NOT_THERE, NOT_THERE)),
+    "no retries left": Setting(body(), (BUSY, PLAIN), retries=0),
+    "shadow": Setting(body(DATA_URL), facts=(facts(Size(2048, 2048)),), policies=SHADOW),
+    "keep-alive comments": Setting(body(stream=True), (EVENTS,), keepalive_comment_s=1.0, beats=True),
+    "keep-alive comments, refused": Setting(
+        body(stream=True), (Answer(400, pieces=(b'{"error":"bad"}',)),), keepalive_comment_s=1.0, beats=True
+    ),
+    "backend refuses": Setting(body(), (Answer(400, pieces=(b'{"error":"bad"}',)),)),
+    "laborious": Setting(LABORIOUS),
+}

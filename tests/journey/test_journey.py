@@ -1,0 +1,239 @@
+"""What a journey does when nothing strikes it: the order of its stages, and what each of them hands on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.dialects.openai_chat import OpenAIChat
+from gateway.errors import GatewayError, Undecodable
+from gateway.journey import USAGE_TAIL_BYTES, travel
+from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.types import Change, EngineKind, Size
+from tests.journey.driver import drive
+from tests.journey.fakes import STREAM_TYPE, Answer, Scene, facts, view
+from tests.journey.scenes import BUSY, CAPPED, DATA_URL, EVENTS, PLAIN, SETTINGS, SHADOW, Setting, body
+from tests.policy.examples import policy_set
+
+STAGES = (
+    "accept", "read", "resolve", "check", "fetch", "plan", "estimate", "reserve", "decide", "prepare", "splice",
+    "forward", "relay", "settle",
+)  # fmt: skip
+BIG = Size(2048, 2048)
+ONE_IMAGE = policy_set(default="rules:\n  max_images: 1\n")
+
+
+def traveled(setting: Setting) -> Scene:
+    scene = setting.scene()
+    assert drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world())).escaped is None
+    return scene
+
+
+def refused(setting: Setting) -> GatewayError:
+    scene = traveled(setting)
+    (error,) = scene.client.refusals
+    assert scene.books.still_open == []
+    return error
+
+
+def sent(scene: Scene, which: int = -1) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(scene.upstream.sent[which][2])
+    return found
+
+
+def test_the_stages_are_met_in_order() -> None:
+    scene = traveled(SETTINGS["two images"])
+    met = list(dict.fromkeys(stage for stage, _ in scene.record.stages))
+    assert met == list(STAGES)
+    assert all(seconds > 0 for _, seconds in scene.record.stages)
+
+
+def test_a_text_request_is_relayed_byte_for_byte_both_ways() -> None:
+    setting = Setting(
+        b' { "model":"' + b"Qwen/Qwen3-VL-8B-Instruct" + b'","messages":[],"seed":1.50,"x":{"b":1,"a":2}}\n'
+    )
+    scene = traveled(setting)
+    assert scene.upstream.sent[0][2] == setting.body
+    assert scene.client.written == b"".join(PLAIN.pieces)
+    assert (scene.client.status, scene.client.content_length) == (200, len(scene.client.written))
+    record = scene.record
+    assert (record.request_bytes, record.forwarded_bytes) == (len(setting.body), len(setting.body))
+    assert (record.response_bytes, record.status, record.outcome) == (len(scene.client.written), 200, "ok")
+    assert scene.media.scopes == []
+
+
+def test_an_image_over_the_cap_is_replaced_and_the_other_stays_as_it_came() -> None:
+    scene = traveled(SETTINGS["two images"])
+    parts = sent(scene)["messages"][0]["content"]
+    assert [part["image_url"]["url"] for part in parts[1:]] == ["data:image/jpeg;base64,QUJD", DATA_URL + "QUJD"]
+    (job,) = scene.media.jobs
+    assert job.plan.changes == (Change.RESIZED,)
+    assert job.plan.target.pixels <= 200_704
+    record = scene.record
+    assert (record.images_shrunk, record.images_passed) == (1, 1)
+    assert record.image_bytes_out == 3 + 1001
+    assert (record.cache_queries, record.cache_hits) == (1, 1)
+
+
+def test_what_is_reserved_is_the_estimate_within_the_tenants_limit() -> None:
+    scene = traveled(SETTINGS["two images"])
+    estimate = scene.record.estimate
+    assert estimate is not None
+    assert scene.budgets.asked == [(DEFAULT_TENANT, estimate.kv_tokens, 100_000, 10.0)]
+
+
+def test_the_account_carries_the_cost_and_hears_of_the_answer() -> None:
+    scene = traveled(SETTINGS["two images"])
+    ((backend, cost, account),) = scene.upstream.accounts
+    assert cost.encode_patches > 0
+    assert account.has_answered
+    assert scene.upstream.learnt == [(backend, (bytes(16), b"\1" * 16))]
+
+
+def test_a_refusing_backend_learns_no_image() -> None:
+    scene = traveled(replace(SETTINGS["two images"], answers=(Answer(400, pieces=(b"no",)),)))
+    assert scene.upstream.learnt == []
+    assert (scene.record.outcome, scene.record.status) == ("backend_refused", 400)
+    assert scene.client.written == b"no"
+
+
+def test_sent_elsewhere_the_account_moves_and_images_are_prepared_once() -> None:
+    scene = traveled(replace(SETTINGS["two images"], answers=(BUSY, PLAIN)))
+    first, second = (backend for backend, _, _ in scene.upstream.accounts)
+    assert {first, second} == {"a", "b"}
+    assert len(scene.media.jobs) == 1
+    record = scene.record
+    assert (record.attempts, record.retry_reasons, record.backend) == (2, ["refused"], second)
+    assert scene.upstream.sent[0][2] == scene.upstream.sent[1][2]
+
+
+def test_a_refusal_with_nowhere_to_go_is_relayed_as_it_is() -> None:
+    scene = traveled(SETTINGS["refused by both"])
+    assert (scene.client.status, scene.client.written) == (503, b'{"error":"busy"}')
+    assert scene.record.outcome == "backend_refused"
+
+
+def test_no_connection_anywhere_is_unreachable_with_a_time_to_come_back() -> None:
+    error = refused(SETTINGS["not connected to either"])
+    assert (error.code, error.retry_after_s) == ("backend_unreachable", 1.0)
+
+
+def test_shadow_mode_reports_and_changes_nothing() -> None:
+    strict = policy_set(default="mode: shadow\nkv_tokens_in_flight: 10\nrules:\n  max_images: 1\n  max_pixels: 65536\n")
+    setting = Setting(body(DATA_URL, DATA_URL), facts=(facts(BIG), facts(BIG)), policies=strict)
+    scene = traveled(setting)
+    assert scene.upstream.sent[0][2] == setting.body
+    assert scene.record.shadow
+    assert "too_many_images" in scene.record.findings
+    assert scene.budgets.asked[0][2] is None
+
+
+def test_an_image_that_cannot_be_planned_names_its_part() -> None:
+    cut_off = replace(facts(), probe=replace(facts().probe, complete=False))
+    error = refused(Setting(body(DATA_URL), facts=(cut_off,)))
+    assert (error.code, error.part) == ("image_undecodable", "messages.0.content.1.image_url.url")
+
+
+@pytest.mark.parametrize(
+    ("setting", "code"),
+    [
+        (Setting(b"[1]"), "not_json"),
+        (Setting(b'{"messages":7}'), "invalid_request"),
+        (Setting(body(model="nobody-serves-this")), "model_not_found"),
+        (Setting(body(), views=()), "no_backend"),
+        (Setting(body(DATA_URL, DATA_URL), policies=ONE_IMAGE), "too_many_images"),
+        (
+            Setting(body(max_tokens=1), views=(view("a", context_tokens=5),)),
+            "context_length_exceeded",
+        ),
+    ],
+)  # fmt: skip
+def test_a_refusal_comes_before_anything_is_spent(setting: Setting, code: str) -> None:
+    scene = setting.scene()
+    drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
+    assert [error.code for error in scene.client.refusals] == [code]
+    assert scene.upstream.sent == []
+    assert scene.record.code == code
+
+
+def test_the_context_is_not_held_against_a_model_nobody_knows() -> None:
+    unknown = view("a", models=("mystery",), model_root="mystery", context_tokens=5)
+    scene = traveled(Setting(body(model="mystery"), views=(unknown,)))
+    assert scene.record.outcome == "ok"
+
+
+def test_a_request_without_a_model_goes_to_what_is_served() -> None:
+    scene = traveled(Setting(b'{"messages":[]}'))
+    assert (scene.record.outcome, scene.upstream.sent[0][2]) == ("ok", b'{"messages":[]}')
+
+
+def test_the_task_header_decides_the_task() -> None:
+    scene = traveled(
+        Setting(body(), policies=policy_set(default="tasks:\n  chat:\n  ocr:\n"), headers=(("X-Vlmgw-Task", "ocr"),))
+    )
+    assert scene.record.task == "ocr"
+
+
+def test_keep_alive_comments_begin_only_for_streams() -> None:
+    streaming = replace(SETTINGS["keep-alive comments"], keepalive_comment_s=2.5)
+    assert traveled(streaming).client.keep_alive_s == 2.5
+    assert traveled(Setting(body(), keepalive_comment_s=2.5)).client.keep_alive_s is None
+
+
+def test_after_the_first_comment_a_backends_refusal_is_a_stream_error() -> None:
+    error = refused(SETTINGS["keep-alive comments, refused"])
+    assert error.code == "backend_failed"
+    assert "400" in error.message
+
+
+def test_usage_is_found_at_the_end_of_a_long_stream() -> None:
+    filler = tuple(b'data: {"choices":[{"delta":{"content":"' + b"x" * 9_000 + b'"}}]}\n\n' for _ in range(20))
+    long = replace(EVENTS, pieces=filler + EVENTS.pieces[1:])
+    assert sum(map(len, filler)) > 2 * USAGE_TAIL_BYTES
+    scene = traveled(Setting(body(stream=True), (long,)))
+    assert scene.record.usage is not None
+    assert scene.record.usage.prompt_tokens == 30
+
+
+def test_without_usage_the_estimate_is_settled() -> None:
+    scene = traveled(Setting(body(stream=True), (Answer(headers=(STREAM_TYPE,), pieces=(b"data: [DONE]\n\n",)),)))
+    assert scene.record.usage is None
+    assert scene.record.estimate is not None
+    assert scene.budgets.reservations[0].settled_kv_tokens == scene.record.estimate.kv_tokens
+
+
+def test_what_engines_count_teaches_the_next_estimate() -> None:
+    setting = Setting(body(padding="x", messages=[{"role": "user", "content": "word " * 200}]))
+    world = setting.world()
+    prompts = []
+    for _ in range(2):
+        scene = setting.scene()
+        answer = {"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 1}}
+        scene.upstream._answers = [Answer(pieces=(json.dumps(answer).encode(),))]
+        drive(travel(scene.client, OpenAIChat(), scene.ports, world))
+        assert scene.record.estimate is not None
+        prompts.append(scene.record.estimate.text_tokens)
+    assert abs(prompts[1] - 900) < abs(prompts[0] - 900)
+
+
+def test_an_engine_we_do_not_know_gets_no_field_of_ours() -> None:
+    salted = policy_set(default="isolation:\n  cache_salt: tenant\n")
+    generic = Setting(body(), policies=salted, views=(view("a", engine=EngineKind.GENERIC),))
+    assert "cache_salt" not in sent(traveled(generic))
+    assert sent(traveled(replace(generic, views=(view("a"),))))["cache_salt"] == f"salt-{DEFAULT_TENANT}-None"
+
+
+def test_a_source_that_cannot_be_looked_at_is_only_a_finding_in_shadow_mode() -> None:
+    for policies, outcome in ((SHADOW, "ok"), (CAPPED, "rejected")):
+        setting = replace(SETTINGS["shadow"], policies=policies)
+        scene = setting.scene()
+        other = setting.scene()
+        trail = drive(travel(other.client, OpenAIChat(), other.ports, setting.world())).trail
+        drive(
+            travel(scene.client, OpenAIChat(), scene.ports, setting.world()), trail.index("media.look"), Undecodable()
+        )
+        assert scene.record.outcome == outcome
+        assert scene.books.still_open == []
