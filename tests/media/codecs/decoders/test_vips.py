@@ -22,6 +22,7 @@ from tests.media.codecs.samples import (
     chunk,
     corners,
     grey_tiff,
+    near,
     packed_png,
     png,
     png_file,
@@ -133,6 +134,14 @@ def test_a_fourth_sample_of_unstated_meaning_is_no_transparency() -> None:
     stated = struct.pack("<HHIHH", 338, 3, 1, 2, 0)
     assert stated in data
     assert not decoded(data.replace(stated, struct.pack("<HHIHH", 338, 3, 1, 0, 0))).alpha
+
+
+def test_colours_multiplied_by_their_transparency_are_divided_again() -> None:
+    rgba = np.dstack((quarters() // 2, np.full((32, 64), 128, np.uint8)))
+    unstated = saved(rgba, "RGBA", "TIFF")
+    associated = unstated.replace(struct.pack("<HHIHH", 338, 3, 1, 2, 0), struct.pack("<HHIHH", 338, 3, 1, 1, 0))
+    assert near(corners(decoded(associated).samples[:, :, :3]), COLOURS, 3)
+    assert corners(decoded(unstated).samples) == corners(rgba)
 
 
 def test_a_cut_tiff_is_undecodable() -> None:
