@@ -13,16 +13,20 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pybase64
 
+from benchmarks.timing import Options, machine_facts
 from gateway.media.digest import content_digest, lookup_digest, placement_digest
 from gateway.media.service import MediaService
 from gateway.media.settings import MediaSettings, PoolSettings
 from gateway.media.shm import SlabBody
-from gateway.media.worker import Rendered, run as run_worker
+from gateway.media.worker import Rendered
+from gateway.media.worker import run as run_worker
 from gateway.ports import MediaScope, PrepareJob, SourceRef
 from gateway.types import (
     Change,
@@ -37,12 +41,18 @@ from gateway.types import (
     TenantId,
 )
 
-IN_BYTES = 3_750_000  # 5 MB as base64
-OUT_BYTES = 300_000  # 0.4 MB as base64
-ROUNDS = 40
-KEY = b"k" * 32
+_IN_BYTES = 3_750_000  # 5 MB as base64
+_OUT_BYTES = 300_000  # 0.4 MB as base64
+_ROUNDS = 40
+_KEY = b"k" * 32
 _PREFIX = b"data:image/png;base64,"
+_SOURCE, _TARGET = Size(4032, 3024), Size(1312, 960)
 _TOKENS = ImageTokens(64, 0, 2, (1, 8, 8), 8, 256)
+_PLAN = ImagePlan(
+    _SOURCE, _TARGET, (Change.RESIZED,), OutputFormat.AUTO, 95, (255, 255, 255), "idle", before=_TOKENS, after=_TOKENS
+)
+_SCOPE = MediaScope(TenantId("t"), 50_000_000, 100_000_000, hosts=(), deadline_s=30.0)
+_COMMAND = (sys.executable, "-P", str(Path(__file__).resolve()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,92 +62,101 @@ class _File:
     size: Size
 
 
-class IdleCodec:
+class _IdleCodec:
     """Finds a photograph in anything and renders the same bytes always."""
 
     fingerprint = "idle"
 
     def __init__(self) -> None:
-        self._file = _File(os.urandom(OUT_BYTES), ImageFormat.PNG, Size(1312, 960))
+        self._file = _File(os.urandom(_OUT_BYTES), ImageFormat.PNG, _TARGET)
 
-    def probe(self, data: bytes) -> Probe:
-        return Probe(ImageFormat.PNG, Size(4032, 3024))
+    def probe(self, _: bytes, /) -> Probe:
+        return Probe(ImageFormat.PNG, _SOURCE)
 
-    def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
+    def render(self, _data: bytes, _probe: Probe, _plan: ImagePlan, /) -> Rendered:
         return self._file
 
 
 class _NoWeb:
     async def fetch(self, url: str, *, hosts: tuple[str, ...] | None, max_bytes: int, deadline_s: float) -> bytes:
-        raise AssertionError("nothing here is remote")
+        raise AssertionError(f"nothing here is remote: {url} {hosts} {max_bytes} {deadline_s}")
 
 
-def _plan() -> ImagePlan:
-    size = Size(4032, 3024)
-    changes = (Change.RESIZED,)
-    return ImagePlan(size, Size(1312, 960), changes, OutputFormat.AUTO, 95, (255, 255, 255), "idle", _TOKENS, _TOKENS)
+def run(options: Options) -> dict[str, object]:
+    """Medians of one interleaved run: 5 MB in, 0.4 MB out through one worker."""
+    return {"machine": machine_facts(), "handover": asyncio.run(_measure(options.rounds or _ROUNDS))}
 
 
-def _floor_ms(text: bytes, rendered: bytes) -> float:
-    """The same native steps without a process in between: two decodings, three digests, one encoding, two copies."""
-    began = time.process_time()
-    lookup_digest(text, seed=1, scope="t")
-    data = pybase64.b64decode(memoryview(text)[len(_PREFIX) :], validate=True)
-    placement_digest(data)
-    content_digest(data, key=KEY)
-    pybase64.b64decode(memoryview(text)[len(_PREFIX) :], validate=True)
-    bytes(memoryview(bytearray(pybase64.b64encode(rendered))))
-    return (time.process_time() - began) * 1e3
+def table(report: dict[str, object]) -> list[str]:
+    """Lines for people."""
+    handover = report["handover"]
+    assert isinstance(handover, dict)
+    return [f"{name:28} {value:8.3f}" for name, value in handover.items()]
 
 
-async def _measure() -> dict[str, float]:
+async def _measure(rounds: int) -> dict[str, float]:
     worker_s: list[float] = []
-    command = (sys.executable, "-P", str(Path(__file__).resolve()))
-    settings = MediaSettings(KEY, 1, pool=PoolSettings(workers=1, codec_backend="idle"))
-    service = MediaService(settings, _NoWeb(), on_task=lambda facts: worker_s.append(facts.cpu_s), command=command)
+    settings = MediaSettings(_KEY, 1, pool=PoolSettings(workers=1, codec_backend="idle"))
+    service = MediaService(settings, _NoWeb(), on_task=lambda facts: worker_s.append(facts.cpu_s), command=_COMMAND)
     await service.start()
-    scope = MediaScope(TenantId("t"), 50_000_000, 100_000_000, hosts=(), deadline_s=30.0)
-    rendered = os.urandom(OUT_BYTES)
-    loop_ms, child_ms, wall_ms, floor_ms, known_ms = [], [], [], [], []
-    for _ in range(ROUNDS):
-        text = _PREFIX + pybase64.b64encode(os.urandom(IN_BYTES))
-        floor_ms.append(_floor_ms(text, rendered))
-        extent = service.slab.take(len(text))
-        assert extent is not None
-        extent.view[:] = text
-        body = SlabBody(extent, len(text))
-        ref = SourceRef("image", LongString(Span(body.start, body.stop), has_escapes=False))
+    rendered = os.urandom(_OUT_BYTES)
+    samples: dict[str, list[float]] = {name: [] for name in ("loop", "worker", "floor", "known", "wall")}
+    for _ in range(rounds):
+        text = _PREFIX + pybase64.b64encode(os.urandom(_IN_BYTES))
+        samples["floor"].append(_cpu_ms(partial(_native_steps, text, rendered)))
+        body, ref = _body(service, text)
         worker_s.clear()
-        began_cpu, began = time.process_time(), time.perf_counter()
-        looked = await service.look(body, [ref], scope)
-        await service.prepare(body, looked, [PrepareJob(ref, looked.facts[0], _plan())], scope)
-        loop_ms.append((time.process_time() - began_cpu) * 1e3)
-        wall_ms.append((time.perf_counter() - began) * 1e3)
-        child_ms.append(sum(worker_s) * 1e3)
-        began_cpu = time.process_time()
-        looked = await service.look(body, [ref], scope)
-        await service.prepare(body, looked, [PrepareJob(ref, looked.facts[0], _plan())], scope)
-        known_ms.append((time.process_time() - began_cpu) * 1e3)
+        began_s = time.perf_counter()
+        samples["loop"].append(await _work(service, body, ref))
+        samples["wall"].append(1e3 * (time.perf_counter() - began_s))
+        samples["worker"].append(1e3 * sum(worker_s))
+        samples["known"].append(await _work(service, body, ref))
         body.close()
     await service.stop()
-    megabytes = (IN_BYTES + OUT_BYTES) * 4 / 3 / 1e6
-    total_ms = statistics.median(loop_ms) + statistics.median(child_ms)
-    floor = statistics.median(floor_ms)
+    loop, worker, floor, known, wall = (statistics.median(taken) for taken in samples.values())
+    megabytes = (_IN_BYTES + _OUT_BYTES) * 4 / 3 / 1e6
     return {
-        "loop_cpu_ms": statistics.median(loop_ms),
-        "worker_cpu_ms": statistics.median(child_ms),
-        "wall_ms": statistics.median(wall_ms),
-        "native_floor_cpu_ms": floor,
-        "ratio_to_native": total_ms / floor,
-        "overhead_cpu_ms_per_mb": (total_ms - floor) / megabytes,
-        "known_image_cpu_ms": statistics.median(known_ms),
+        "loop_cpu_ms": loop,
+        "worker_cpu_ms": worker,
+        "native_cpu_ms": floor,
+        "overhead_cpu_ms_per_mb": (loop + worker - floor) / megabytes,
+        "known_image_cpu_ms": known,
+        "wall_ms": wall,
     }
 
 
-def run() -> dict[str, dict[str, float]]:
-    """Medians of one interleaved run: 5 MB in, 0.4 MB out through one worker."""
-    return {"handover": asyncio.run(_measure())}
+def _body(service: MediaService, text: bytes) -> tuple[SlabBody, SourceRef]:
+    extent = service.slab.take(len(text))
+    assert extent is not None
+    extent.view[:] = text
+    body = SlabBody(extent, len(text))
+    return body, SourceRef("image", LongString(Span(body.start, body.stop), has_escapes=False))
+
+
+async def _work(service: MediaService, body: SlabBody, ref: SourceRef) -> float:
+    """Look at one image and have it prepared; CPU-ms of this process."""
+    began_s = time.process_time()
+    looked = await service.look(body, [ref], _SCOPE)
+    await service.prepare(body, looked, [PrepareJob(ref, looked.facts[0], _PLAN)], _SCOPE)
+    return 1e3 * (time.process_time() - began_s)
+
+
+def _cpu_ms(steps: Callable[[], object]) -> float:
+    began_s = time.process_time()
+    steps()
+    return 1e3 * (time.process_time() - began_s)
+
+
+def _native_steps(text: bytes, rendered: bytes) -> bytes:
+    """What the two jobs ask of native code, in one process: two decodings, three digests, one encoding, one copy."""
+    lookup_digest(text, seed=1, scope="t")
+    payload = memoryview(text)[len(_PREFIX) :]
+    data = pybase64.b64decode(payload, validate=True)
+    placement_digest(data)
+    content_digest(data, key=_KEY)
+    pybase64.b64decode(payload, validate=True)
+    return bytes(memoryview(bytearray(pybase64.b64encode(rendered))))
 
 
 if __name__ == "__main__":
-    sys.exit(run_worker(sys.argv[1], lambda name: IdleCodec()))
+    sys.exit(run_worker(sys.argv[1], lambda _: _IdleCodec()))

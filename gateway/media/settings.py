@@ -78,7 +78,7 @@ class PoolSettings:
     recycle_jobs: int = 10_000
     poison_ttl_s: float = 600.0
     poison_entries: int = 4_096
-    worker_nice: int = 10
+    worker_nice: int = 5
 
 
 @dataclass(frozen=True, slots=True)

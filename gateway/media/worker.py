@@ -198,6 +198,9 @@ def confine(setup: WorkerSetup) -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NOFILE, _MAX_FILES)
     os.nice(setup.nice)
+    # A question wakes a worker on the loop's own CPU; it must not take that CPU while the loop is at something.
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     # When memory runs out, the kernel should take an image worker and not the process that holds every connection.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
@@ -224,7 +227,7 @@ class CodecLoader(Protocol):
     def __call__(self, name: str, /) -> Codec: ...
 
 
-class _RealCodec:
+class BackendCodec:
     """The configured codec backend together with the header probe."""
 
     def __init__(self, name: str) -> None:
@@ -261,4 +264,4 @@ def _where(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], _RealCodec))
+    sys.exit(run(sys.argv[1], BackendCodec))

@@ -76,7 +76,8 @@ async def test_a_worker_is_confined(kit: Any, start_pool: Any) -> None:
     assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
     assert resource.prlimit(pid, resource.RLIMIT_NOFILE)[1] <= 64
     assert kit.proc(pid, "oom_score_adj").strip() == b"800"
-    assert os.getpriority(os.PRIO_PROCESS, pid) >= 10
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= PoolSettings().worker_nice > 0
+    assert os.sched_getscheduler(pid) == os.SCHED_BATCH
     assert kit.content_key not in kit.proc(pid, "cmdline")
 
 
