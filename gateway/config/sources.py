@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import ipaddress
 import math
 import os
 import re
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 
 from gateway.config.settings import BackendConfig, Settings
 
 _BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
-_WITH_UNIT = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]+)\s*$")
+_WITH_UNIT = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Z]+)\s*$")
+_LARGEST = 2**63  # beyond it nothing is a size, a time or a count
 ENVIRONMENT_PREFIX = "VLMGW_"
+# Names with our prefix that are no settings: the admin port's token, and the key the command line calls with.
+OTHER_NAMES = frozenset({"VLMGW_ADMIN_TOKEN", "VLMGW_KEY"})
 
 
 class SettingsProblems(Exception):
@@ -108,7 +113,8 @@ class _Reader:
         found = _coerce(hint, raw, str(metadata.get("unit", "")))
         if found is _BAD:
             unit = metadata.get("unit")
-            self.say(path, f"must be {_WORDS[hint]}{f' ({unit})' if unit else ''}, not {raw!r}")
+            given = _kind(raw) if metadata.get("secret") else repr(raw)
+            self.say(path, f"must be {_WORDS[hint]}{f' ({unit})' if unit else ''}, not {given}")
             return _BAD
         minimum, maximum, choices = (metadata.get(k) for k in ("minimum", "maximum", "choices"))
         if choices and found not in choices:
@@ -149,16 +155,19 @@ def _coerce(hint: Any, raw: object, unit: str) -> Any:
         return raw if isinstance(raw, str) else _BAD
     if isinstance(raw, str):
         return _number(hint, raw, unit)
+    if not isinstance(raw, int | float) or not abs(raw) < _LARGEST:  # nan is not below anything
+        return _BAD
     if hint is int:
-        return raw if isinstance(raw, int) else int(raw) if isinstance(raw, float) and raw.is_integer() else _BAD
-    return float(raw) if isinstance(raw, int | float) and not math.isnan(raw) else _BAD
+        return int(raw) if raw == int(raw) else _BAD
+    return float(raw)
 
 
 def _number(hint: Any, raw: str, unit: str) -> Any:
-    if unit == "pixels" and re.fullmatch(r"\d+(x\d+)+", raw):
+    if unit == "pixels" and re.fullmatch(r"\d{1,9}(x\d{1,9}){1,4}", raw):
         return math.prod(int(side) for side in raw.split("x"))
     try:
-        return hint(raw)
+        value = hint(raw)
+        return value if abs(value) < _LARGEST else _BAD
     except ValueError:
         found = _WITH_UNIT.match(raw)
     if not found:
@@ -204,7 +213,7 @@ def _from_environment(environment: Mapping[str, str], reader: _Reader) -> dict[s
     names = {environment_name(path): path for path in leaf_paths()}
     flat: dict[str, object] = {}
     for name, value in environment.items():
-        if not name.startswith(ENVIRONMENT_PREFIX):
+        if not name.startswith(ENVIRONMENT_PREFIX) or name in OTHER_NAMES:
             continue
         if name in names:
             is_list = names[name] == "backends"
@@ -223,6 +232,8 @@ def _no_duplicates(loader: _UniqueKeys, node: yaml.MappingNode) -> dict[Any, Any
     seen: set[Any] = set()
     for key_node, _ in node.value:
         key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, Hashable):
+            raise yaml.constructor.ConstructorError(None, None, "a key must be a plain word", key_node.start_mark)
         if key in seen:
             raise yaml.constructor.ConstructorError(None, None, f"the key {key!r} is given twice", key_node.start_mark)
         seen.add(key)
@@ -278,18 +289,27 @@ def load_settings(
 
 
 def _consistency(settings: Settings) -> list[str]:
+    """What only several settings together, or a value's inside, can be wrong about."""
     problems = []
     names: set[str] = set()
     for index, backend in enumerate(settings.backends):
         where = f"settings: backends.{index}"
-        if not re.match(r"^https?://[^/\s]+", backend.url):
+        parts = urlsplit(backend.url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
             problems.append(f"{where}.url: must be an http:// or https:// URL, not {backend.url!r}")
-        name = backend.name or backend.url
+        elif "@" in parts.netloc:
+            problems.append(f"{where}.url: holds credentials; they belong into api_key")
+        name = backend.name or parts.netloc
         if name in names:
-            problems.append(f"{where}: {name} is given twice")
+            problems.append(f"{where}: {name} is given twice; give each backend a name of its own")
         names.add(name)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")
+    for network in settings.fetch.public_networks:
+        try:
+            ipaddress.ip_network(network)
+        except ValueError as error:
+            problems.append(f"settings: fetch.public_networks: {error}")
     return problems
 
 
