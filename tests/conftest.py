@@ -16,7 +16,13 @@ for _name in list(os.environ):
         del os.environ[_name]
 
 # No deadline: a busy machine is not a bug. `HYPOTHESIS_PROFILE=explore` looks for new examples instead of repeating.
-hypothesis.settings.register_profile("repeatable", deadline=None, derandomize=True, print_blob=True)
+hypothesis.settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
 hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_000, print_blob=True)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 

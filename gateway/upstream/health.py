@@ -72,8 +72,10 @@ class Watcher:
     async def _rest(self) -> None:
         """Until the next look is due, or a little after a nudge: what went wrong may still be going wrong."""
         interval_s = self._settings.health_interval_s if self._backend.up else self._settings.revival_interval_s
+        # Not wait_for: on Python 3.11 it swallows a cancellation that meets the nudge, and this task would never end.
         try:
-            await asyncio.wait_for(self._nudged.wait(), interval_s)
+            async with asyncio.timeout(interval_s):
+                await self._nudged.wait()
         except TimeoutError:
             return
         self._nudged.clear()

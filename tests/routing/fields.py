@@ -54,27 +54,29 @@ ASKS = st.builds(
 )
 
 
+_NAMES = st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)
+_FACTS = st.fixed_dictionaries(
+    {
+        "models": st.sampled_from([(), ("m",), ("n", "m")]),
+        "healthy": st.booleans(),
+        "draining": st.booleans(),
+        "vision": st.booleans(),
+        "max_images": st.sampled_from([None, 1, 4]),
+        "context_tokens": st.sampled_from([None, 4096]),
+        "kv_capacity_tokens": st.sampled_from([None, 10_000]),
+        "inflight_requests": st.integers(0, 40),
+        "inflight_kv_tokens": st.integers(0, 200_000),
+        "queued_prefill_tokens": st.integers(0, 50_000),
+        "queued_encode_patches": st.integers(0, 50_000),
+        "engine_waiting": st.sampled_from([None, 0, 7]),
+    }
+)
+
+
 @st.composite
 def fleets(draw: st.DrawFn, *, plain: bool = False) -> list[BackendView]:
     """Up to six backends in any state; ``plain`` ones are up, alike and serve anything."""
-    names = draw(st.lists(st.sampled_from("abcdef"), min_size=1, unique=True))
+    names = draw(_NAMES)
     if plain:
         return [view(name) for name in names]
-    return [
-        view(
-            name,
-            models=draw(st.sampled_from([(), ("m",), ("n", "m")])),
-            healthy=draw(st.booleans()),
-            draining=draw(st.booleans()),
-            vision=draw(st.booleans()),
-            max_images=draw(st.sampled_from([None, 1, 4])),
-            context_tokens=draw(st.sampled_from([None, 4096])),
-            kv_capacity_tokens=draw(st.sampled_from([None, 10_000])),
-            inflight_requests=(requests := draw(st.integers(0, 40))),
-            inflight_kv_tokens=requests * draw(st.integers(1, 5000)),
-            queued_prefill_tokens=draw(st.integers(0, 50_000)),
-            queued_encode_patches=draw(st.integers(0, 50_000)),
-            engine_waiting=draw(st.sampled_from([None, 0, 7])),
-        )
-        for name in names
-    ]
+    return [view(name, **draw(_FACTS)) for name in names]

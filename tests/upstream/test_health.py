@@ -119,3 +119,16 @@ async def test_a_nudge_shortens_the_wait() -> None:
             watching.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await watching
+
+
+@pytest.mark.parametrize("ticks", range(5))
+async def test_a_nudge_does_not_swallow_the_end(ticks: int) -> None:
+    async with ScriptedEngine(routes(VLLM)) as server, watched(server.url) as (watcher, _, _):
+        watching = asyncio.create_task(watcher.run(after=asyncio.create_task(asyncio.sleep(0))))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        watcher.nudge()
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        watching.cancel()
+        await until(watching.done)
