@@ -6,6 +6,7 @@ Raises what the filter that left nobody says: ModelNotFound, InvalidRequest (no 
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Sequence
 
 from gateway.errors import NoBackend
@@ -17,6 +18,7 @@ from gateway.routing.scorers.first_token import expected_s
 from gateway.types import BackendView, Decision
 
 DEFAULT_PROFILE = Profile()
+_TOLD_LIMIT = 8
 _WEIGHT_SUM = sum(weight for _, weight in SCORERS)
 
 
@@ -61,8 +63,18 @@ def _scored(field: Field, trail: list[str]) -> list[float]:
     for scorer, weight in SCORERS:
         for index, score in enumerate(scorer.score(field)):
             totals[index] += weight * score / _WEIGHT_SUM
-    trail.extend(
-        f"score {view.name}: {total:.3f} (first token {wait_s * 1e3:.0f} ms, {count} of {len(field.ask.images)} images)"
-        for view, total, wait_s, count in zip(field.views, totals, field.first_token_s, field.held, strict=True)
-    )
+    trail.extend(_told(field, totals))
     return totals
+
+
+def _told(field: Field, totals: Sequence[float]) -> list[str]:
+    """The scores for the trail, of the best few in a large fleet."""
+    order: Sequence[int] = range(len(totals))
+    if len(totals) > _TOLD_LIMIT:
+        order = heapq.nlargest(_TOLD_LIMIT, order, key=totals.__getitem__)
+    images = len(field.ask.images)
+    return [
+        f"score {field.views[index].name}: {totals[index]:.3f}"
+        f" (first token {field.first_token_s[index] * 1e3:.0f} ms, {field.held[index]} of {images} images)"
+        for index in order
+    ]

@@ -127,3 +127,11 @@ def test_under_moderate_load_every_image_has_one_home(concurrency: int) -> None:
         homes = simulated(concurrency, seed)
         assert all(len(backends) == 1 for backends in homes.values())
         assert {name for backends in homes.values() for name in backends} == {"a", "b"}
+
+
+def test_the_trail_of_a_large_fleet_is_short() -> None:
+    fleet = [view(f"b{number}", inflight_requests=number) for number in range(100)]
+    decision = decide(fleet, RouteAsk(prompt_tokens=10), NOTHING)
+    assert decision.backend == "b0"
+    assert len(decision.trail) < 15
+    assert decision.trail[0].startswith("score b0: ")
