@@ -361,8 +361,8 @@ async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) ->
     """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
     x, client, record = trip.x, trip.x.client, trip.x.record
     if client.started and response.status != 200:
-        text = await response.chunk()
-        raise BackendFailed(f"The backend refused the request with status {response.status}.", detail=repr(text[:500]))
+        # Its text may quote the prompt, so it does not go to the log.
+        raise BackendFailed(f"The backend refused the request with status {response.status}.")
     if not client.started:
         record.status = response.status
     headers = response_headers(record, decision, response.headers)

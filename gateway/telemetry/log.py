@@ -6,17 +6,21 @@ thread; when it falls behind, lines are dropped and counted). Not decided here: 
 
 from __future__ import annotations
 
-import queue
+import json
 import sys
 import threading
 import time
+from collections import deque
 from typing import BinaryIO
 
 import msgspec
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 # At about 1 KB a line, 16 MB of lines wait at most.
-_QUEUE_LINES = 16384
+_WAITING_LINES = 16384
+# The writer looks this often. Waking it for every line would hand the interpreter to and fro at every request.
+_WRITE_EVERY_S = 0.1
+_CLOSE_S = 1.0
 
 
 class JsonLog:
@@ -27,9 +31,10 @@ class JsonLog:
         self._access = access
         self._stream = stream if stream is not None else sys.stdout.buffer
         self._encode = msgspec.json.Encoder().encode
-        self._lines: queue.Queue[dict[str, object] | None] = queue.Queue(_QUEUE_LINES)
+        self._lines: deque[dict[str, object]] = deque()
         self._last_said: dict[str, float] = {}
         self.dropped = 0
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
         self._thread.start()
 
@@ -54,29 +59,34 @@ class JsonLog:
         self._access = access
 
     def _put(self, fields: dict[str, object]) -> None:
-        try:
-            self._lines.put_nowait(fields)
-        except queue.Full:
+        if len(self._lines) < _WAITING_LINES:
+            self._lines.append(fields)
+        else:
             self.dropped += 1
 
     def _write(self) -> None:
-        while (first := self._lines.get()) is not None:
-            lines = [first]
-            ended = False
-            while not self._lines.empty():
-                fields = self._lines.get_nowait()
-                if fields is None:
-                    ended = True
-                    break
-                lines.append(fields)
-            try:
-                self._stream.write(b"".join(self._encode(line) + b"\n" for line in lines))
-                self._stream.flush()
-            except (OSError, ValueError):
-                self.dropped += len(lines)
-            if ended:
-                return
+        while not self._ended.wait(_WRITE_EVERY_S):
+            self._flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
+        if not lines:
+            return
+        try:
+            self._stream.write(b"".join([self._line(line) for line in lines]))
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.dropped += len(lines)
+
+    def _line(self, fields: dict[str, object]) -> bytes:
+        """One line. What clients send may hold half surrogate pairs, and one such line must not cost the others."""
+        try:
+            return self._encode(fields) + b"\n"
+        except (TypeError, ValueError):
+            return json.dumps(fields, default=repr).encode("ascii") + b"\n"
 
     def close(self) -> None:
-        self._lines.put(None)
-        self._thread.join(timeout=2)
+        """Write what is waiting; a blocked standard output keeps the process for a second at most."""
+        self._ended.set()
+        self._thread.join(timeout=_CLOSE_S)

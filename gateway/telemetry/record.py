@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from gateway.errors import KvBudgetExhausted
 from gateway.record import ExchangeRecord
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import OTHER, Metrics
@@ -79,6 +80,10 @@ class ExchangeRecorder:
 
     def _count_tokens(self, x: ExchangeRecord, tenant: str) -> None:
         m = self._metrics
+        if any(stage == "reserve" for stage, _ in x.stages):
+            m.inc("budget_decisions_total", tenant, "granted")
+        elif x.code == KvBudgetExhausted.code:
+            m.inc("budget_decisions_total", tenant, "refused")
         if x.estimate is not None:
             m.inc("estimated_tokens_total", "text", by=x.estimate.text_tokens)
             m.inc("estimated_tokens_total", "image", by=x.estimate.image_tokens)

@@ -1,0 +1,145 @@
+"""The table of metrics: names, labels and buckets within the rules, and a page that a scraper can read."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+import gateway.app
+import gateway.telemetry
+from gateway.telemetry.metrics import CONTENT_TYPE, DECLARATIONS, PREFIX, Kind, Metrics, Sample
+
+BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
+# Label names whose values come from a closed set of ours, or from configuration.
+CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family",
+          "operation", "reason", "kind", "decision", "result", "engine", "version", "codec_backend"}  # fmt: skip
+CONFIGURED = {"tenant", "backend"}
+CALLERS = [Path(gateway.app.__file__), *Path(gateway.telemetry.__file__).parent.glob("*.py")]
+
+
+def strings_of_callers() -> set[str]:
+    """Every name that is counted, observed or sampled anywhere."""
+    found = set()
+    for path in CALLERS:
+        if path.name == "metrics.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_metric_is_used(name: str) -> None:
+    assert name in strings_of_callers()
+
+
+def test_names_are_unique() -> None:
+    assert len(BY_NAME) == len(DECLARATIONS)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_names_follow_the_conventions(name: str) -> None:
+    """Base units, counters end in _total and nothing else does (Prometheus' own naming rules)."""
+    declaration = BY_NAME[name]
+    assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
+    assert declaration.full_name == PREFIX + name
+    assert (declaration.kind is Kind.COUNTER) == name.endswith("_total")
+    assert not re.search(r"_(ms|milliseconds|mb|kb|percent|count|sum|bucket|created)$", name)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_metric_answers_a_question(name: str) -> None:
+    declaration = BY_NAME[name]
+    assert declaration.help.endswith(".")
+    assert declaration.question.endswith("?")
+    assert declaration.action.endswith(".")
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_labels_come_from_closed_sets_and_tenants_never_meet_buckets(name: str) -> None:
+    declaration = BY_NAME[name]
+    assert set(declaration.labels) <= CLOSED | CONFIGURED
+    if declaration.kind is Kind.HISTOGRAM:
+        assert "tenant" not in declaration.labels
+        assert 0 < len(declaration.buckets) <= 12
+        assert list(declaration.buckets) == sorted(set(declaration.buckets))
+    else:
+        assert declaration.buckets == ()
+
+
+def samples() -> Iterator[Sample]:
+    for declaration in DECLARATIONS:
+        if declaration.sampled:
+            yield declaration.name, tuple(f"{label}-value" for label in declaration.labels), 1.5
+
+
+def filled() -> Metrics:
+    metrics = Metrics()
+    metrics.sample(samples)
+    for declaration in DECLARATIONS:
+        labels = tuple(f"{label}-value" for label in declaration.labels)
+        if declaration.sampled:
+            continue
+        if declaration.kind is Kind.COUNTER:
+            metrics.inc(declaration.name, *labels, by=2)
+        else:
+            metrics.observe(declaration.name, 0.02, *labels)
+    return metrics
+
+
+def test_a_scraper_reads_every_metric_with_its_help_and_type() -> None:
+    text = filled().render().decode()
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    for declaration in DECLARATIONS:
+        family = families[declaration.full_name.removesuffix("_total")]
+        assert family.type == declaration.kind.value
+        assert family.documentation == declaration.help
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == set(declaration.labels)
+    assert "_created" not in text
+    assert CONTENT_TYPE.startswith("text/plain")
+
+
+def test_no_series_stands_twice_on_the_page() -> None:
+    lines = [line.rsplit(" ", 1)[0] for line in filled().render().decode().splitlines() if not line.startswith("#")]
+    assert len(lines) == len(set(lines))
+
+
+def test_counters_add_up_and_buckets_are_cumulative() -> None:
+    metrics = Metrics()
+    metrics.inc("loop_stalls_total")
+    metrics.inc("errors_total", "not_json", by=2)
+    metrics.inc("errors_total", "not_json")
+    for value in (0.0005, 0.02, 100.0):
+        metrics.observe("loop_lag_seconds", value)
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+    }
+    assert found["vlmgw_loop_stalls_total",] == 1
+    assert found["vlmgw_errors_total", "not_json"] == 3
+    assert found["vlmgw_loop_lag_seconds_bucket", "0.001"] == 1
+    assert found["vlmgw_loop_lag_seconds_bucket", "0.025"] == 2
+    assert found["vlmgw_loop_lag_seconds_bucket", "+Inf"] == 3
+
+
+def test_a_name_that_is_not_declared_is_a_bug() -> None:
+    with pytest.raises(KeyError):
+        Metrics().inc("surprises_total")
+    with pytest.raises(KeyError):
+        Metrics().observe("surprise_seconds", 1.0)
+
+
+def test_sampled_metrics_are_read_anew_at_every_scrape() -> None:
+    metrics = Metrics()
+    values = iter((1.0, 2.0))
+    metrics.sample(lambda: [("draining", (), next(values))])
+    assert b"vlmgw_draining 1.0" in metrics.render()
+    assert b"vlmgw_draining 2.0" in metrics.render()

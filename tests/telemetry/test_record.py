@@ -1,0 +1,219 @@
+"""One exchange becomes metrics and one line: which facts count where, what never appears, how many series there are."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.dialects import DIALECTS
+from gateway.dialects.openai_chat import OpenAIChat
+from gateway.errors import all_errors
+from gateway.exchange import outcome_of
+from gateway.journey import travel
+from gateway.models.families import FAMILIES
+from gateway.record import ExchangeRecord, RequestHead
+from gateway.telemetry.log import JsonLog
+from gateway.telemetry.metrics import DECLARATIONS, OTHER, Metrics
+from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket
+from gateway.types import Change, EngineKind, RequestId, TokenEstimate, Usage
+from tests.journey.driver import drive
+from tests.journey.scenes import DATA_URL, SETTINGS, body
+from tests.journey.test_journey import STAGES
+from tests.journey.test_strikes import OUTCOMES
+
+Series = dict[tuple[str, ...], float]
+ESTIMATE = TokenEstimate(20, 10, 40, 256, 2, 100)
+
+
+def exchange(**facts: Any) -> ExchangeRecord:
+    base: dict[str, Any] = {
+        "request_id": RequestId("r1"),
+        "dialect": "openai_chat",
+        "path": "/v1/chat/completions",
+        "started_s": 10.0,
+    }
+    return ExchangeRecord(**(base | {"ended_s": 10.5} | facts))
+
+
+def counted(*records: ExchangeRecord) -> tuple[Series, list[dict[str, Any]]]:
+    """Every series of ours with its label values, and the lines that were logged."""
+    out = io.BytesIO()
+    metrics, log = Metrics(), JsonLog(stream=out)
+    recorder = ExchangeRecorder(metrics, log, lambda name: name in {"acme", "default"})
+    for record in records:
+        recorder.record(record)
+    log.close()
+    order = {d.full_name.removesuffix("_total"): d.labels for d in DECLARATIONS}
+    found = {
+        (sample.name.removeprefix("vlmgw_"), *(sample.labels[label] for label in order[family.name])): sample.value
+        for family in text_string_to_metric_families(metrics.render().decode())
+        for sample in family.samples
+        if family.name in order and "le" not in sample.labels
+    }
+    return found, [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+def test_the_plainest_exchange_counts_once_and_is_one_line() -> None:
+    series, lines = counted(exchange(tenant="acme", status=200))
+    assert series["requests_total", "openai_chat", "ok"] == 1
+    assert series["tenant_requests_total", "acme", "ok"] == 1
+    assert series["request_duration_seconds_sum", "openai_chat", "false"] == 0.5
+    assert not [key for key in series if key[0] in {"errors_total", "images_total", "upstream_requests_total"}]
+    assert len(lines) == 1
+    assert (lines[0]["event"], lines[0]["status"], lines[0]["total_ms"]) == ("exchange", 200, 500.0)
+    assert abs(lines[0]["time"] - time.time()) < 3600
+    assert "images" not in lines[0]
+    assert "usage" not in lines[0]
+
+
+def test_a_tenant_that_is_not_configured_is_other() -> None:
+    series, _ = counted(exchange(tenant="made-up"), exchange())
+    assert series["tenant_requests_total", OTHER, "ok"] == 2
+
+
+def test_what_waits_for_others_is_not_our_overhead() -> None:
+    stages = [("accept", 0.001), ("read", 9.0), ("plan", 0.002), ("forward", 9.0), ("relay", 9.0), ("reserve", 9.0)]
+    series, _ = counted(exchange(stages=stages))
+    assert series["overhead_seconds_sum", "0"] == pytest.approx(0.003)
+    assert series["stage_duration_seconds_sum", "forward"] == 9.0
+
+
+@pytest.mark.parametrize(("images", "bucket"), [(0, "0"), (1, "1"), (2, "2-4"), (4, "2-4"), (5, "5+"), (100, "5+")])
+def test_images_are_bucketed(images: int, bucket: str) -> None:
+    assert image_bucket(images) == bucket
+
+
+def test_images_count_by_what_was_done_and_why() -> None:
+    record = exchange(
+        images_passed=1, images_shrunk=2, images_recoded=3, changes={"resized": 2, "orientation": 3},
+        image_bytes_in=1000, image_bytes_out=100, image_pixels_in=50, image_pixels_out=5, family="qwen2_vl",
+        image_tokens_original=500, estimate=ESTIMATE, cache_queries=5, cache_hits=2,
+    )  # fmt: skip
+    series, (line,) = counted(record)
+    actions = {key[1]: value for key, value in series.items() if key[0] == "images_total"}
+    assert actions == {"passed": 1, "resized": 2, "reencoded": 3}
+    assert series["image_changes_total", "orientation"] == 3
+    assert (series["image_bytes_total", "in"], series["image_bytes_total", "out"]) == (1000, 100)
+    assert series["image_tokens_total", "qwen2_vl", "asked"] == 500
+    assert series["image_tokens_total", "qwen2_vl", "sent"] == 256
+    assert (series["prepared_cache_queries_total",], series["prepared_cache_hits_total",]) == (5, 2)
+    assert line["images"]["shrunk"] == 2
+
+
+def test_usage_is_compared_with_the_estimate() -> None:
+    usage = Usage(278, 7, cached_tokens=100, image_tokens=256)
+    series, (line,) = counted(exchange(tenant="acme", family="qwen2_vl", estimate=ESTIMATE, usage=usage))
+    tokens = {key[2]: value for key, value in series.items() if key[0] == "tokens_total"}
+    assert tokens == {"prompt": 278, "completion": 7, "cached": 100}
+    assert series["estimate_ratio_sum", "qwen2_vl"] == 1.0
+    assert "image_token_drift_total" not in {key[0] for key in series}
+    assert line["usage"] == {"prompt": 278, "completion": 7, "cached": 100, "image": 256}
+    assert line["estimate"]["image"] == 256
+
+
+def test_drift_is_counted_and_warned_of() -> None:
+    record = exchange(family="qwen2_vl", estimate=ESTIMATE, usage=Usage(300, 7, image_tokens=255), backend="a")
+    series, lines = counted(record, record)
+    assert series["image_token_drift_total", "qwen2_vl"] == 2
+    warnings = [line for line in lines if line["event"] == "image_token_drift"]
+    assert [(line["estimated"], line["actual"]) for line in warnings] == [(256, 255)]
+
+
+def test_an_answer_without_usage_is_unverified_only_when_it_was_one() -> None:
+    series, _ = counted(exchange(estimate=ESTIMATE), exchange(estimate=ESTIMATE, outcome="client_gone"))
+    assert series["unverified_total", "openai_chat"] == 1
+
+
+def test_budget_decisions() -> None:
+    granted = exchange(tenant="acme", stages=[("reserve", 0.1)])
+    refused = exchange(tenant="acme", outcome="shed", code="kv_budget_exhausted")
+    series, _ = counted(granted, granted, refused, exchange(tenant="acme", code="not_json", outcome="rejected"))
+    decisions = {key[2]: value for key, value in series.items() if key[0] == "budget_decisions_total"}
+    assert decisions == {"granted": 2, "refused": 1}
+
+
+def test_upstream_results_and_retries() -> None:
+    base = exchange(backend="a", engine="vllm", decision_reason="affinity", stages=[("forward", 0.4)])
+    lost = replace(base, outcome="backend_failed", code="backend_lost", retry_reasons=["refused"])
+    series, _ = counted(base, replace(base, outcome="client_gone"), lost, replace(base, outcome="backend_refused"))
+    results = {key[2]: value for key, value in series.items() if key[0] == "upstream_requests_total"}
+    assert results == {"ok": 2, "backend_lost": 1, "backend_refused": 1}
+    assert series["upstream_retries_total", "refused"] == 1
+    assert series["route_decisions_total", "affinity"] == 4
+    assert series["upstream_ttft_seconds_sum", "vllm"] == pytest.approx(1.6)
+
+
+def test_stripped_fields_are_counted_and_named() -> None:
+    series, (line,) = counted(exchange(stripped_fields=("priority", "bootstrap_host")))
+    assert series["stripped_fields_total",] == 2
+    assert line["stripped"] == ["priority", "bootstrap_host"]
+
+
+def test_optional_fields_are_absent_rather_than_null() -> None:
+    _, (line,) = counted(exchange())
+    assert None not in [value for key, value in line.items() if key != "status"]
+    _, (line,) = counted(exchange(code="not_json", detail="d", model="m" * 500, stream=True, trace_id="t", attempts=2,
+                                  first_byte_s=10.25, findings=["x"]))  # fmt: skip
+    assert (line["code"], line["detail"], line["stream"], line["attempts"], line["ttfb_ms"], line["findings"]) == (
+        "not_json", "d", True, 2, 250.0, ["x"],
+    )  # fmt: skip
+    assert len(line["model"]) == 128
+
+
+@pytest.mark.parametrize("name", ["two images", "keep-alive comments, refused", "backend refuses"])
+def test_a_line_never_holds_a_payload_a_key_or_a_query(name: str) -> None:
+    private = "p-r-i-v-a-t-e"
+    setting = replace(SETTINGS[name], headers=(("Authorization", f"Bearer {private}"), ("Cookie", private)))
+    images = (DATA_URL + "QUJD",) * len(setting.facts)
+    content = json.loads(body(*images, stream=name.startswith("keep"), user=private, tools=[private]))
+    content["messages"].append({"role": "system", "content": private})
+    setting = replace(
+        setting,
+        body=json.dumps(content).encode(),
+        answers=tuple(replace(answer, pieces=(private.encode(), *answer.pieces)) for answer in setting.answers),
+    )
+    scene = setting.scene()
+    scene.client._head = RequestHead(
+        "POST", "/v1/chat/completions", f"key={private}", scene.client.head.headers, None, RequestId("r1")
+    )
+    drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
+    line = msgspec.json.encode(access_line(scene.record)).decode()
+    assert private not in line
+    assert "QUJD" not in line
+
+
+def test_the_worst_fleet_stays_within_two_thousand_series() -> None:
+    """All outcomes, codes, stages and changes, with twenty tenants and eight backends."""
+    metrics, log = Metrics(), JsonLog(stream=io.BytesIO())
+    tenants = [f"tenant-{number}" for number in range(20)]
+    recorder = ExchangeRecorder(metrics, log, lambda name: name in tenants)
+    dialects = [*(dialect.name for dialect in DIALECTS), "unread", "pass_through", "models", "unknown"]
+    plain = exchange(
+        stages=[(stage, 0.1) for stage in STAGES], first_byte_s=10.1, estimate=ESTIMATE, usage=Usage(9, 9, 9, 9),
+        changes={change.value: 1 for change in Change}, images_passed=1, images_shrunk=1, images_recoded=1,
+        stripped_fields=("x",), cache_queries=1, decision_reason="affinity",
+        retry_reasons=["connect", "refused", "draining", "body_not_sent"],
+    )  # fmt: skip
+    for outcome in OUTCOMES:
+        for tenant in [*tenants, "made-up"]:
+            recorder.record(replace(plain, tenant=tenant, outcome=outcome))
+        for dialect in dialects:
+            for stream in (False, True):
+                recorder.record(replace(plain, dialect=dialect, stream=stream, outcome=outcome))
+    for number in range(8):
+        for family in FAMILIES:
+            for engine in EngineKind:
+                recorder.record(replace(plain, backend=f"b-{number}", family=family.name, engine=engine.value))
+        for error in all_errors():
+            outcome = outcome_of(error())
+            recorder.record(replace(plain, backend=f"b-{number}", code=error.code, outcome=outcome))
+    log.close()
+    lines = [line for line in metrics.render().decode().splitlines() if line.startswith("vlmgw_")]
+    assert len(lines) < 2_000
