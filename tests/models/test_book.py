@@ -1,0 +1,109 @@
+"""The models that are served now: caps and contexts over all their backends, and what is learnt of text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.models.book import _REMEMBERED, ModelBook
+from gateway.models.catalog import ModelOverride, shipped_catalog
+from gateway.types import BackendName, BackendView
+
+MODEL = "Qwen/Qwen3-VL-8B-Instruct"
+
+
+def view(name: str = "a", **known: Any) -> BackendView:
+    return BackendView(BackendName(name), f"http://{name}", **({"engine": "vllm", "models": (MODEL,)} | known))
+
+
+def book() -> ModelBook:
+    return ModelBook(shipped_catalog())
+
+
+def shipped_cap() -> int:
+    return shipped_catalog().find(MODEL).checkpoint.max_pixels
+
+
+def test_a_model_is_what_its_name_says() -> None:
+    served = book().serve(MODEL, [view()])
+    assert (served.name, served.checkpoint.name, served.match.known) == (MODEL, MODEL, True)
+    assert served.checkpoint.max_pixels == shipped_cap()
+    assert served.family.name == served.checkpoint.family
+
+
+def test_an_alias_is_what_its_backend_loaded() -> None:
+    served = book().serve("fast", [view(models=("fast",), model_root=MODEL)])
+    assert (served.name, served.checkpoint.name) == ("fast", MODEL)
+
+
+def test_the_largest_cap_of_the_group_counts_when_all_are_known() -> None:
+    caps = [view("a", max_pixels=500_000), view("b", max_pixels=700_000)]
+    assert book().serve(MODEL, caps).checkpoint.max_pixels == 700_000
+    assert book().serve(MODEL, [*caps, view("c")]).checkpoint.max_pixels == shipped_cap()
+
+
+def test_the_longest_context_counts_when_all_are_known() -> None:
+    contexts = [view("a", context_tokens=1000), view("b", context_tokens=2000)]
+    assert book().serve(MODEL, contexts).context_tokens == 2000
+    assert book().serve(MODEL, [*contexts, view("c")]).context_tokens is None
+    assert book().serve(MODEL, []).context_tokens is None
+
+
+def test_backends_of_other_models_do_not_count() -> None:
+    served = book().serve(MODEL, [view("a", max_pixels=500_000), view("b", models=("other",), max_pixels=900_000)])
+    assert served.checkpoint.max_pixels == 500_000
+    anything = view("c", models=(), max_pixels=900_000)
+    assert book().serve(MODEL, [view("a", max_pixels=500_000), anything]).checkpoint.max_pixels == 900_000
+
+
+def test_the_operator_knows_better() -> None:
+    override = ModelOverride(checkpoint=MODEL, context_tokens=123)
+    served = ModelBook(shipped_catalog(), {"mine": override}).serve("mine", [view(models=("mine",), context_tokens=9)])
+    assert (served.checkpoint.name, served.context_tokens) == (MODEL, 123)
+
+
+def test_a_model_serves_images_if_one_backend_does() -> None:
+    assert book().serve(MODEL, [view(vision=False), view("b")]).serves_images
+    assert not book().serve(MODEL, [view(vision=False)]).serves_images
+
+
+def test_what_was_worked_out_is_kept_and_bounded() -> None:
+    kept = book()
+    assert kept.serve(MODEL, [view()]) is kept.serve(MODEL, [view("b", inflight_requests=7)])
+    for number in range(_REMEMBERED + 1):
+        kept.serve(f"name-{number}", [])
+    assert len(kept._served) <= _REMEMBERED
+
+
+def test_an_unknown_model_gets_an_upper_estimate() -> None:
+    served = book().serve("mystery", [view(models=("mystery",))])
+    assert not served.match.known
+    assert served.name == "mystery"
+
+
+def test_text_bounds_enclose_the_expectation() -> None:
+    kept = book()
+    served = kept.serve(MODEL, [view()])
+    found = kept.estimate_text(served, 4_000, 2)
+    assert 0 < found.lower_bound <= found.expected <= found.upper_bound
+
+
+def test_what_an_engine_counted_moves_the_next_estimate_and_no_other_models() -> None:
+    kept = book()
+    served, other = kept.serve(MODEL, [view()]), kept.serve("Qwen/Qwen2-VL-7B-Instruct", [])
+    before, untouched = kept.estimate_text(served, 4_000, 1), kept.estimate_text(other, 4_000, 1)
+    for _ in range(20):
+        kept.learn_text(served, 4_000, 1, 2_000)
+    after = kept.estimate_text(served, 4_000, 1)
+    assert abs(after.expected - 2_000) < abs(before.expected - 2_000)
+    assert kept.estimate_text(other, 4_000, 1) == untouched
+
+
+@pytest.mark.parametrize("tokens", [-5, 0, 1])
+def test_a_count_that_cannot_be_teaches_nothing(tokens: int) -> None:
+    kept = book()
+    served = kept.serve(MODEL, [view()])
+    before = kept.estimate_text(served, 4_000, 1)
+    kept.learn_text(served, 4_000, 1, tokens)
+    assert kept.estimate_text(served, 4_000, 1) == before
