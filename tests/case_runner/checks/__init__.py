@@ -1,0 +1,1 @@
+"""The checks of ``expect``, one function a key, in explicit tables."""
