@@ -40,6 +40,8 @@ async def invite(request: web.BaseRequest) -> None:
 
 
 async def _next(request: web.BaseRequest, silence_s: float) -> bytes:
+    if request.content.is_eof() and request.content.exception() is None:
+        return request.content.read_nowait()  # all of it came: nothing to wait for
     try:
         async with asyncio.timeout(silence_s):
             return await request.content.readany()

@@ -26,6 +26,12 @@ COMMENT = b": keep-alive\n"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 
 
+class _Relayed(web.StreamResponse):
+    """A streamed response whose head may wait for its first bytes; aiohttp's own ``Response`` sets the same switch."""
+
+    _send_headers_immediately = True
+
+
 class HttpClient:
     """Implements the journey's Client port for one aiohttp request."""
 
@@ -103,12 +109,15 @@ class HttpClient:
                 await self._begin(status, headers, content_length)
 
     async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
-        response = web.StreamResponse(status=status, headers=CIMultiDict(headers))
+        response = _Relayed(status=status, headers=CIMultiDict(headers))
         if content_length is not None:
             response.content_length = content_length
         if self._is_closing():
             response.force_close()
         self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the body,
+        # which saves a system call on every answer.
+        response._send_headers_immediately = self._is_event_stream  # noqa: SLF001  # aiohttp's own switch, see _Relayed
         self._response = response
         await response.prepare(self._request)
 

@@ -1,368 +1,136 @@
-"""Every metric, declared once with the question it answers and what to do about the answer.
+"""The values of the declared metrics, and their exposition.
 
-Decided here: names, types, labels, buckets and help; docs/metrics.md is generated from this table and dashboards are
-checked against it. Rules (design, operations notes): base units, no exported ratios, label values only from closed sets
-or configuration, tenants never on histograms, at most twelve buckets, children bound once, no ``_created`` series,
-rendered in the admin thread. Metrics live in the loop's process only; workers return facts.
+Decided here: how a value is kept and when it is read. Metrics live in the loop's process only (workers return facts),
+are rendered in the admin thread, and have no ``_created`` series. Not decided here: which metrics exist (``catalogue``).
 """
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from enum import StrEnum
 
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-PREFIX = "vlmgw_"
-OTHER = "other"
+from gateway.telemetry.catalogue import DECLARATIONS, Declaration, Kind
+
 CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
-
-
-class Kind(StrEnum):
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-# Work inside the gateway, and whole requests (operations notes §3.1: two families, twelve buckets each at most).
-WORK_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
-REQUEST_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
-RATIO_BUCKETS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """One metric. ``question`` is what it answers, ``action`` what an operator does about it."""
-
-    name: str
-    kind: Kind
-    help: str
-    question: str
-    action: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-    sampled: bool = False
-
-    @property
-    def full_name(self) -> str:
-        return PREFIX + self.name
-
-
-def _counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    return Declaration(name, Kind.COUNTER, help_text, question, action, labels)
-
-
-def _gauge(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    return Declaration(name, Kind.GAUGE, help_text, question, action, labels, sampled=True)
-
-
-def _sampled_counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    """A counter that a part keeps itself and that is read when scraped."""
-    return Declaration(name, Kind.COUNTER, help_text, question, action, labels, sampled=True)
-
-
-def _histogram(
-    name: str, help_text: str, question: str, action: str, *labels: str, buckets: tuple[float, ...] = WORK_BUCKETS
-) -> Declaration:
-    return Declaration(name, Kind.HISTOGRAM, help_text, question, action, labels, buckets)
-
-
-DECLARATIONS: tuple[Declaration, ...] = (
-    _counter(
-        "requests_total",
-        "Exchanges by how they ended.",
-        "How much traffic, and how much of it fails?",
-        "Look at errors_total by code.",
-        "dialect",
-        "outcome",
-    ),
-    _counter(
-        "tenant_requests_total",
-        "Exchanges by tenant and how they ended.",
-        "Who sends it?",
-        "Talk to the tenant, or change its policy.",
-        "tenant",
-        "outcome",
-    ),
-    _counter(
-        "errors_total",
-        "Errors by code of the error tree.",
-        "Why do requests fail?",
-        "See docs/errors.md for the code.",
-        "code",
-    ),
-    _histogram(
-        "request_duration_seconds",
-        "Whole exchange.",
-        "How long does a request take?",
-        "Compare with overhead_seconds and upstream_ttft_seconds.",
-        "dialect",
-        "stream",
-        buckets=REQUEST_BUCKETS,
-    ),
-    _histogram(
-        "time_to_first_byte_seconds",
-        "Until the first byte went to the client.",
-        "What does a client feel?",
-        "Compare with overhead_seconds.",
-        "dialect",
-        buckets=REQUEST_BUCKETS,
-    ),
-    _histogram(
-        "overhead_seconds",
-        "Everything but image fetches and the engine.",
-        "What do we cost?",
-        "Add image workers, or look at stage_duration_seconds.",
-        "images",
-    ),
-    _histogram(
-        "stage_duration_seconds", "One stage of the journey.", "Where does time go?", "Look at the stage.", "stage"
-    ),
-    _gauge("requests_inflight", "Exchanges in flight.", "How loaded are we?", "Scale out.", "dialect"),
-    _gauge(
-        "oldest_request_seconds", "Age of the oldest exchange in flight.", "Is one stuck?", "Look at its access line."
-    ),
-    _counter("images_total", "Images by what was done.", "What do we do to images?", "None.", "action"),
-    _counter(
-        "image_changes_total",
-        "Changes made to images by reason.",
-        "Why are images not passed untouched?",
-        "Tell clients to send conforming images.",
-        "change",
-    ),
-    _counter("image_bytes_total", "Image bytes.", "How many bytes are saved?", "None.", "direction"),
-    _counter("image_pixels_total", "Image pixels.", "How many pixels are saved?", "None.", "direction"),
-    _counter(
-        "image_tokens_total",
-        "Image tokens, as the originals would cost and as sent.",
-        "How many tokens are saved?",
-        "None.",
-        "family",
-        "direction",
-    ),
-    _counter(
-        "stripped_fields_total",
-        "Engine-internal fields and headers removed from clients' requests.",
-        "Does a client try to steer the engine?",
-        "Talk to the tenant.",
-    ),
-    _gauge("pool_workers", "Living image workers.", "Are workers alive?", "Look at pool_restarts_total."),
-    _gauge("pool_busy", "Image workers at work.", "Is the pool full?", "Scale out."),
-    _gauge("pool_queued", "Images waiting for a worker.", "Is the pool full?", "Scale out."),
-    _histogram("pool_wait_seconds", "Time an image waited for a worker.", "Is the pool full?", "Scale out."),
-    _histogram(
-        "pool_task_seconds", "Work on one image.", "Which work is slow?", "Look at formats and sizes.", "operation"
-    ),
-    _sampled_counter(
-        "pool_restarts_total",
-        "Workers replaced.",
-        "Who sends bombs, do codecs leak?",
-        "Find the tenant in the access log.",
-        "reason",
-    ),
-    _gauge("pool_memory_bytes", "Resident memory of all workers.", "Do workers grow?", "Lower worker_memory_bytes."),
-    _gauge(
-        "body_memory_bytes", "Shared memory held by bodies in flight.", "Do large bodies pile up?", "Raise slab_bytes."
-    ),
-    _counter("prepared_cache_queries_total", "Look-ups in the prepared-image cache.", "Does the cache help?", "None."),
-    _counter(
-        "prepared_cache_hits_total",
-        "Hits in the prepared-image cache.",
-        "Does the cache help?",
-        "Raise prepared_cache_bytes.",
-    ),
-    _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
-    _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),
-    _histogram(
-        "estimate_ratio",
-        "Prompt tokens by the engine over our estimate.",
-        "Is our arithmetic right?",
-        "Check the model's checkpoint and max_pixels.",
-        "family",
-        buckets=RATIO_BUCKETS,
-    ),
-    _counter(
-        "image_token_drift_total",
-        "Responses whose image tokens differ from the estimate.",
-        "Is our image arithmetic exact?",
-        "Run doctor against the backend; set the model's max_pixels.",
-        "family",
-    ),
-    _counter(
-        "unverified_total",
-        "Responses without usage, settled by estimate.",
-        "How much is unverified?",
-        "Let clients ask for usage.",
-        "dialect",
-    ),
-    _counter("tokens_total", "Tokens as engines reported them.", "Who uses what?", "None.", "tenant", "kind"),
-    _gauge(
-        "budget_reserved_tokens",
-        "KV tokens a tenant holds in flight.",
-        "Who is near the limit?",
-        "Raise the tenant's budget.",
-        "tenant",
-    ),
-    _gauge(
-        "budget_limit_tokens",
-        "A tenant's limit of KV tokens in flight.",
-        "Who is near the limit?",
-        "Raise the tenant's budget.",
-        "tenant",
-    ),
-    _counter(
-        "budget_decisions_total",
-        "Reservations granted and refused.",
-        "Who is held back?",
-        "Raise the tenant's budget.",
-        "tenant",
-        "decision",
-    ),
-    _counter(
-        "route_decisions_total", "Routing decisions by reason.", "Is traffic affine or balanced?", "None.", "reason"
-    ),
-    _counter("affinity_queries_total", "Images routed.", "Do images go where they are known?", "None."),
-    _counter(
-        "affinity_hits_total",
-        "Images routed to a backend that has seen them.",
-        "Do images go where they are known?",
-        "None.",
-    ),
-    _counter(
-        "upstream_requests_total",
-        "Requests sent to backends by result.",
-        "Which backend fails?",
-        "Look at the backend.",
-        "backend",
-        "result",
-    ),
-    _counter(
-        "upstream_retries_total",
-        "Requests sent elsewhere because they were certainly not taken.",
-        "Do backends refuse?",
-        "Look at the backend.",
-        "reason",
-    ),
-    _histogram(
-        "upstream_ttft_seconds",
-        "From forwarding to the engine's first byte.",
-        "Is it the engine or us?",
-        "Scale the engines.",
-        "engine",
-        buckets=REQUEST_BUCKETS,
-    ),
-    _gauge("backend_up", "Whether a backend is healthy.", "Is the fleet up?", "Look at the backend.", "backend"),
-    _gauge("backend_inflight", "Our requests on a backend.", "Is the fleet balanced?", "None.", "backend"),
-    _gauge("backend_queued", "Requests the engine says are waiting.", "Is the engine full?", "Add engines.", "backend"),
-    _gauge(
-        "backend_kv_ratio", "KV cache use the engine reports, 0 to 1.", "Is the engine full?", "Add engines.", "backend"
-    ),
-    _gauge(
-        "backend_telemetry_age_seconds",
-        "Age of a backend's last scraped metrics.",
-        "Is routing blind?",
-        "Look at the backend's /metrics.",
-        "backend",
-    ),
-    _histogram(
-        "loop_lag_seconds", "Drift of a 10 ms sleep on the event loop.", "Does something block the loop?", "Report it."
-    ),
-    _counter("loop_stalls_total", "Loop drifts above 50 ms.", "Does something block the loop?", "Report it."),
-    _gauge(
-        "config_last_reload_successful",
-        "Whether the last reload was taken over.",
-        "Is configuration stale?",
-        "Read the log.",
-    ),
-    _gauge(
-        "config_last_reload_success_timestamp_seconds",
-        "When configuration was last taken over.",
-        "Is configuration stale?",
-        "Read the log.",
-    ),
-    _sampled_counter(
-        "log_lines_dropped_total",
-        "Log lines dropped because standard output was blocked.",
-        "Are logs complete?",
-        "Unblock the log collector.",
-    ),
-    _gauge("draining", "Whether the process is draining.", "Is it leaving?", "None."),
-    _gauge("build_info", "Always 1.", "What runs?", "None.", "version", "codec_backend"),
-)
-
-
 Sample = tuple[str, tuple[str, ...], float]
 
 
-class Metrics:
-    """The registered metrics. Children are bound once per label set; ``render`` is called in the admin thread.
+class _Counts:
+    """One histogram child. Plain numbers, not the library's locked values: every request touches twenty of them."""
 
-    Counters and histograms are updated by the loop as exchanges end; every gauge is read when scraped, from the sampler
-    that ``app`` gives, so the hot path never sets one.
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    def observe(self, value: float) -> None:
+        self.counts[bisect_left(self.bounds, value)] += 1
+        self.total += value
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative counts by upper bound, as the exposition format has them."""
+        names = [*(str(bound) for bound in self.bounds), "+Inf"]
+        return list(zip(names, itertools.accumulate(self.counts), strict=True))
+
+
+class Metrics:
+    """The values of all declared metrics. ``render`` is called in the admin thread.
+
+    Counters and histograms are updated by the loop as exchanges end, and only by it, so plain numbers suffice; a scrape
+    that reads in between sees one exchange half counted, never a wrong number. The library keeps the registry and the
+    exposition format. Every gauge is read when scraped, from the sampler that ``app`` gives.
     """
 
     def __init__(self) -> None:
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's own gap
+        self._declared = {d.name: d for d in DECLARATIONS}
+        self._counters: dict[tuple[str, ...], float] = {}
+        self._histograms: dict[tuple[str, ...], _Counts] = {}
+        self._sampler: Callable[[], Iterable[Sample]] = tuple
         self.registry = CollectorRegistry()
-        self._counters: dict[str, Counter] = {}
-        self._histograms: dict[str, Histogram] = {}
-        self._counter_children: dict[tuple[str, ...], Counter] = {}
-        self._histogram_children: dict[tuple[str, ...], Histogram] = {}
-        for d in DECLARATIONS:
-            if d.sampled:
-                continue
-            if d.kind is Kind.COUNTER:
-                name = d.full_name.removesuffix("_total")
-                self._counters[d.name] = Counter(name, d.help, d.labels, registry=self.registry)
-            elif d.kind is Kind.HISTOGRAM:
-                self._histograms[d.name] = Histogram(
-                    d.full_name, d.help, d.labels, buckets=d.buckets, registry=self.registry
-                )
+        self.registry.register(_Collected(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
         prometheus_client.GCCollector(registry=self.registry)
+        for d in DECLARATIONS:
+            if not d.labels and not d.sampled:
+                self._start(d)
+
+    def _start(self, d: Declaration) -> None:
+        """Metrics without labels exist from the start, so that a rate over them is defined before the first event."""
+        if d.kind is Kind.COUNTER:
+            self._counters[d.name,] = 0.0
+        else:
+            self._histograms[d.name,] = _Counts(d.buckets)
 
     def inc(self, name: str, *labels: str, by: float = 1) -> None:
+        """Add to a counter. Raises KeyError for one that is not declared, ValueError for the wrong number of labels."""
         key = (name, *labels)
-        child = self._counter_children.get(key)
-        if child is None:
-            counter = self._counters[name]
-            child = self._counter_children[key] = counter.labels(*labels) if labels else counter
-        child.inc(by)
+        value = self._counters.get(key)
+        if value is None:
+            self._check(name, labels, Kind.COUNTER)
+            value = 0.0
+        self._counters[key] = value + by
 
     def observe(self, name: str, value: float, *labels: str) -> None:
+        """Put a value into a histogram; raises as ``inc`` does."""
         key = (name, *labels)
-        child = self._histogram_children.get(key)
-        if child is None:
-            histogram = self._histograms[name]
-            child = self._histogram_children[key] = histogram.labels(*labels) if labels else histogram
-        child.observe(value)
+        counts = self._histograms.get(key)
+        if counts is None:
+            self._check(name, labels, Kind.HISTOGRAM)
+            counts = self._histograms[key] = _Counts(self._declared[name].buckets)
+        counts.observe(value)
+
+    def _check(self, name: str, labels: tuple[str, ...], kind: Kind) -> None:
+        d = self._declared[name]
+        if d.kind is not kind or d.sampled or len(labels) != len(d.labels):
+            raise ValueError(
+                f"{name} is a {d.kind.value} with labels {d.labels}, not a {kind.value} with {len(labels)}"
+            )
 
     def sample(self, sampler: Callable[[], Iterable[Sample]]) -> None:
         """Read all sampled metrics from ``sampler`` at every scrape: it yields (declared name, label values, value)."""
-        self.registry.register(_Sampled(sampler))
+        self._sampler = sampler
 
     def render(self) -> bytes:
+        """All metrics in Prometheus' text format."""
         return prometheus_client.generate_latest(self.registry)
 
+    def _families(self) -> Iterable[Metric]:
+        values: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+        for (name, *labels), value in list(self._counters.items()):
+            values.setdefault(name, []).append((tuple(labels), value))
+        for name, labels_, value in self._sampler():
+            values.setdefault(name, []).append((labels_, value))
+        for name, samples in values.items():
+            d = self._declared[name]
+            make = GaugeMetricFamily if d.kind is Kind.GAUGE else CounterMetricFamily
+            family = make(d.full_name, d.help, labels=d.labels)
+            for labels_, value in samples:
+                family.add_metric(labels_, value)
+            yield family
+        histograms: dict[str, HistogramMetricFamily] = {}
+        for (name, *labels), counts in list(self._histograms.items()):
+            d = self._declared[name]
+            found = histograms.get(name)
+            if found is None:
+                found = histograms[name] = HistogramMetricFamily(d.full_name, d.help, labels=d.labels)
+            found.add_metric(labels, counts.buckets(), counts.total)
+        yield from histograms.values()
 
-class _Sampled(Collector):
-    def __init__(self, sampler: Callable[[], Iterable[Sample]]) -> None:
-        self._sampler = sampler
+
+class _Collected(Collector):
+    def __init__(self, families: Callable[[], Iterable[Metric]]) -> None:
+        self._families = families
 
     def describe(self) -> Iterable[Metric]:
         return ()
 
     def collect(self) -> Iterable[Metric]:
-        declared = {d.name: d for d in DECLARATIONS if d.sampled}
-        families: dict[str, GaugeMetricFamily | CounterMetricFamily] = {}
-        for name, labels, value in self._sampler():
-            d = declared[name]
-            if name not in families:
-                make = GaugeMetricFamily if d.kind is Kind.GAUGE else CounterMetricFamily
-                families[name] = make(d.full_name, d.help, labels=d.labels)
-            families[name].add_metric(labels, value)
-        return families.values()
+        return self._families()

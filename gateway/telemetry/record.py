@@ -11,8 +11,9 @@ from collections.abc import Callable
 
 from gateway.errors import KvBudgetExhausted
 from gateway.record import ExchangeRecord
+from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.metrics import OTHER, Metrics
+from gateway.telemetry.metrics import Metrics
 
 # Stages that wait for others: the image source, the tenant's budget, the engine, the client.
 _NOT_OURS = frozenset({"read", "fetch_remote", "reserve", "forward", "relay"})

@@ -1,0 +1,288 @@
+"""Every metric, declared once with the question it answers and what to do about the answer.
+
+Decided here: names, types, labels, buckets and help; docs/metrics.md is generated from this table and dashboards are
+checked against it. Rules (design, operations notes): base units, no exported ratios, label values only from closed sets
+or configuration, tenants never on histograms, at most twelve buckets. Not decided here: how values are kept and
+rendered (``metrics``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+PREFIX = "vlmgw_"
+OTHER = "other"
+
+
+class Kind(StrEnum):
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+# Work inside the gateway, and whole requests (operations notes §3.1: two families, twelve buckets each at most).
+WORK_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+REQUEST_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
+RATIO_BUCKETS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99, 1.01, 1.05, 1.1, 1.25, 1.5, 2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One metric. ``question`` is what it answers, ``action`` what an operator does about it."""
+
+    name: str
+    kind: Kind
+    help: str
+    question: str
+    action: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    sampled: bool = False
+
+    @property
+    def full_name(self) -> str:
+        return PREFIX + self.name
+
+
+def _counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
+    return Declaration(name, Kind.COUNTER, help_text, question, action, labels)
+
+
+def _gauge(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
+    return Declaration(name, Kind.GAUGE, help_text, question, action, labels, sampled=True)
+
+
+def _sampled_counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
+    """A counter that a part keeps itself and that is read when scraped."""
+    return Declaration(name, Kind.COUNTER, help_text, question, action, labels, sampled=True)
+
+
+def _histogram(
+    name: str, help_text: str, question: str, action: str, *labels: str, buckets: tuple[float, ...] = WORK_BUCKETS
+) -> Declaration:
+    return Declaration(name, Kind.HISTOGRAM, help_text, question, action, labels, buckets)
+
+
+DECLARATIONS: tuple[Declaration, ...] = (
+    _counter(
+        "requests_total",
+        "Exchanges by how they ended.",
+        "How much traffic, and how much of it fails?",
+        "Look at errors_total by code.",
+        "dialect",
+        "outcome",
+    ),
+    _counter(
+        "tenant_requests_total",
+        "Exchanges by tenant and how they ended.",
+        "Who sends it?",
+        "Talk to the tenant, or change its policy.",
+        "tenant",
+        "outcome",
+    ),
+    _counter(
+        "errors_total",
+        "Errors by code of the error tree.",
+        "Why do requests fail?",
+        "See docs/errors.md for the code.",
+        "code",
+    ),
+    _histogram(
+        "request_duration_seconds",
+        "Whole exchange.",
+        "How long does a request take?",
+        "Compare with overhead_seconds and upstream_ttft_seconds.",
+        "dialect",
+        "stream",
+        buckets=REQUEST_BUCKETS,
+    ),
+    _histogram(
+        "time_to_first_byte_seconds",
+        "Until the first byte went to the client.",
+        "What does a client feel?",
+        "Compare with overhead_seconds.",
+        "dialect",
+        buckets=REQUEST_BUCKETS,
+    ),
+    _histogram(
+        "overhead_seconds",
+        "Everything but image fetches and the engine.",
+        "What do we cost?",
+        "Add image workers, or look at stage_duration_seconds.",
+        "images",
+    ),
+    _histogram(
+        "stage_duration_seconds", "One stage of the journey.", "Where does time go?", "Look at the stage.", "stage"
+    ),
+    _gauge("requests_inflight", "Exchanges in flight.", "How loaded are we?", "Scale out.", "dialect"),
+    _gauge(
+        "oldest_request_seconds", "Age of the oldest exchange in flight.", "Is one stuck?", "Look at its access line."
+    ),
+    _counter("images_total", "Images by what was done.", "What do we do to images?", "None.", "action"),
+    _counter(
+        "image_changes_total",
+        "Changes made to images by reason.",
+        "Why are images not passed untouched?",
+        "Tell clients to send conforming images.",
+        "change",
+    ),
+    _counter("image_bytes_total", "Image bytes.", "How many bytes are saved?", "None.", "direction"),
+    _counter("image_pixels_total", "Image pixels.", "How many pixels are saved?", "None.", "direction"),
+    _counter(
+        "image_tokens_total",
+        "Image tokens, as the originals would cost and as sent.",
+        "How many tokens are saved?",
+        "None.",
+        "family",
+        "direction",
+    ),
+    _counter(
+        "stripped_fields_total",
+        "Engine-internal fields and headers removed from clients' requests.",
+        "Does a client try to steer the engine?",
+        "Talk to the tenant.",
+    ),
+    _gauge("pool_workers", "Living image workers.", "Are workers alive?", "Look at pool_restarts_total."),
+    _gauge("pool_busy", "Image workers at work.", "Is the pool full?", "Scale out."),
+    _gauge("pool_queued", "Images waiting for a worker.", "Is the pool full?", "Scale out."),
+    _histogram("pool_wait_seconds", "Time an image waited for a worker.", "Is the pool full?", "Scale out."),
+    _histogram(
+        "pool_task_seconds", "Work on one image.", "Which work is slow?", "Look at formats and sizes.", "operation"
+    ),
+    _sampled_counter(
+        "pool_restarts_total",
+        "Workers replaced.",
+        "Who sends bombs, do codecs leak?",
+        "Find the tenant in the access log.",
+        "reason",
+    ),
+    _gauge("pool_memory_bytes", "Resident memory of all workers.", "Do workers grow?", "Lower worker_memory_bytes."),
+    _gauge(
+        "body_memory_bytes", "Shared memory held by bodies in flight.", "Do large bodies pile up?", "Raise slab_bytes."
+    ),
+    _counter("prepared_cache_queries_total", "Look-ups in the prepared-image cache.", "Does the cache help?", "None."),
+    _counter(
+        "prepared_cache_hits_total",
+        "Hits in the prepared-image cache.",
+        "Does the cache help?",
+        "Raise prepared_cache_bytes.",
+    ),
+    _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
+    _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),
+    _histogram(
+        "estimate_ratio",
+        "Prompt tokens by the engine over our estimate.",
+        "Is our arithmetic right?",
+        "Check the model's checkpoint and max_pixels.",
+        "family",
+        buckets=RATIO_BUCKETS,
+    ),
+    _counter(
+        "image_token_drift_total",
+        "Responses whose image tokens differ from the estimate.",
+        "Is our image arithmetic exact?",
+        "Run doctor against the backend; set the model's max_pixels.",
+        "family",
+    ),
+    _counter(
+        "unverified_total",
+        "Responses without usage, settled by estimate.",
+        "How much is unverified?",
+        "Let clients ask for usage.",
+        "dialect",
+    ),
+    _counter("tokens_total", "Tokens as engines reported them.", "Who uses what?", "None.", "tenant", "kind"),
+    _gauge(
+        "budget_reserved_tokens",
+        "KV tokens a tenant holds in flight.",
+        "Who is near the limit?",
+        "Raise the tenant's budget.",
+        "tenant",
+    ),
+    _gauge(
+        "budget_limit_tokens",
+        "A tenant's limit of KV tokens in flight.",
+        "Who is near the limit?",
+        "Raise the tenant's budget.",
+        "tenant",
+    ),
+    _counter(
+        "budget_decisions_total",
+        "Reservations granted and refused.",
+        "Who is held back?",
+        "Raise the tenant's budget.",
+        "tenant",
+        "decision",
+    ),
+    _counter(
+        "route_decisions_total", "Routing decisions by reason.", "Is traffic affine or balanced?", "None.", "reason"
+    ),
+    _counter("affinity_queries_total", "Images routed.", "Do images go where they are known?", "None."),
+    _counter(
+        "affinity_hits_total",
+        "Images routed to a backend that has seen them.",
+        "Do images go where they are known?",
+        "None.",
+    ),
+    _counter(
+        "upstream_requests_total",
+        "Requests sent to backends by result.",
+        "Which backend fails?",
+        "Look at the backend.",
+        "backend",
+        "result",
+    ),
+    _counter(
+        "upstream_retries_total",
+        "Requests sent elsewhere because they were certainly not taken.",
+        "Do backends refuse?",
+        "Look at the backend.",
+        "reason",
+    ),
+    _histogram(
+        "upstream_ttft_seconds",
+        "From forwarding to the engine's first byte.",
+        "Is it the engine or us?",
+        "Scale the engines.",
+        "engine",
+        buckets=REQUEST_BUCKETS,
+    ),
+    _gauge("backend_up", "Whether a backend is healthy.", "Is the fleet up?", "Look at the backend.", "backend"),
+    _gauge("backend_inflight", "Our requests on a backend.", "Is the fleet balanced?", "None.", "backend"),
+    _gauge("backend_queued", "Requests the engine says are waiting.", "Is the engine full?", "Add engines.", "backend"),
+    _gauge(
+        "backend_kv_ratio", "KV cache use the engine reports, 0 to 1.", "Is the engine full?", "Add engines.", "backend"
+    ),
+    _gauge(
+        "backend_telemetry_age_seconds",
+        "Age of a backend's last scraped metrics.",
+        "Is routing blind?",
+        "Look at the backend's /metrics.",
+        "backend",
+    ),
+    _histogram(
+        "loop_lag_seconds", "Drift of a 10 ms sleep on the event loop.", "Does something block the loop?", "Report it."
+    ),
+    _counter("loop_stalls_total", "Loop drifts above 50 ms.", "Does something block the loop?", "Report it."),
+    _gauge(
+        "config_last_reload_successful",
+        "Whether the last reload was taken over.",
+        "Is configuration stale?",
+        "Read the log.",
+    ),
+    _gauge(
+        "config_last_reload_success_timestamp_seconds",
+        "When configuration was last taken over.",
+        "Is configuration stale?",
+        "Read the log.",
+    ),
+    _sampled_counter(
+        "log_lines_dropped_total",
+        "Log lines dropped because standard output was blocked.",
+        "Are logs complete?",
+        "Unblock the log collector.",
+    ),
+    _gauge("draining", "Whether the process is draining.", "Is it leaving?", "None."),
+    _gauge("build_info", "Always 1.", "What runs?", "None.", "version", "codec_backend"),
+)
