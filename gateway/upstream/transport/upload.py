@@ -69,6 +69,7 @@ class Upload(aiohttp.Payload):
 
     def abandon(self) -> None:
         """Cut the connection, unsent bytes included, and let go of the body's memory."""
+        self._stall = None
         if self.transport is not None:
             self.transport.abort()
 
