@@ -215,9 +215,8 @@ class MediaService:
             raise
 
     async def _fetch(self, url: str, scope: MediaScope) -> bytes:
-        return await self._remote.fetch(
-            url, hosts=scope.hosts, max_bytes=scope.max_image_bytes, deadline_s=scope.deadline_s
-        )
+        until_s = asyncio.get_running_loop().time() + scope.deadline_s  # a scope counts from now, a fetch by the clock
+        return await self._remote.fetch(url, hosts=scope.hosts, max_bytes=scope.max_image_bytes, deadline_s=until_s)
 
     # --- prepare ----------------------------------------------------------------------------------------------------
 
