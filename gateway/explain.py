@@ -62,21 +62,20 @@ async def _tell(
         "max_pixels": served.checkpoint.max_pixels,
         "context_tokens": served.context_tokens,
     }
-    check_declared(policy, call)
-    facts: Sequence[SourceFacts] = ()
-    if call.images:
-        refs = [SourceRef(part.name, part.source) for part in call.images]
-        looked = await ports.media.look(body, refs, media_scope(policy, world))
-        facts = looked.facts
-        looked.close()
+    findings = [error.code for error in check_declared(policy, call)]
+    facts = await _look(body, call, policy, ports, world, findings)
     plans = plan_images(policy, served, call, facts, ports.media.plan_version)
-    told["images"] = [_image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=True)]
+    told["images"] = [
+        _image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=False)
+    ]
     estimate = estimate_request(world.book, served, policy, call, plans)
     told["estimate"] = _estimate(estimate)
     measured = [
-        MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=True)
+        MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=False)
     ]
-    check_measured(policy, measured, estimate, served.context_tokens)
+    context_tokens = served.context_tokens if served.match.known else None
+    findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens)]
+    told["findings"] = findings
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)
     told["budget"] = {
@@ -102,6 +101,24 @@ async def _tell(
         "known_images": decision.known_images,
         "trail": list(decision.trail),
     }
+
+
+async def _look(
+    body: Body, call: Call, policy: EffectivePolicy, ports: Ports, world: World, findings: list[str]
+) -> Sequence[SourceFacts]:
+    """Facts of every image; none where shadow mode could not look, as in the journey."""
+    if not call.images:
+        return ()
+    refs = [SourceRef(part.name, part.source) for part in call.images]
+    try:
+        looked = await ports.media.look(body, refs, media_scope(policy, world))
+    except GatewayError as error:
+        if not policy.shadow:
+            raise
+        findings.append(error.code)
+        return ()
+    looked.close()
+    return looked.facts
 
 
 def _call(call: Call) -> dict[str, object]:

@@ -1,0 +1,115 @@
+"""An explanation says what the journey would do, with the same answers, and does none of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.dialects.openai_chat import OpenAIChat
+from gateway.errors import Undecodable
+from gateway.explain import explain
+from gateway.journey import travel
+from gateway.media.shm import HeapBody
+from gateway.types import Size
+from tests.journey.driver import drive
+from tests.journey.fakes import Scene, facts, view
+from tests.journey.scenes import DATA_URL, SETTINGS, SHADOW, Setting, body
+from tests.policy.examples import policy_set
+
+
+def explained(setting: Setting, blow_at: int | None = None, blow: BaseException | None = None) -> dict[str, Any]:
+    return told(setting, blow_at, blow)[0]
+
+
+def told(
+    setting: Setting, blow_at: int | None = None, blow: BaseException | None = None
+) -> tuple[dict[str, Any], Scene, tuple[str, ...]]:
+    scene = setting.scene()
+    found: dict[str, Any] = {}
+
+    async def work() -> None:
+        found.update(
+            await explain(HeapBody(setting.body), scene.client.head, OpenAIChat(), scene.ports, setting.world())
+        )
+
+    coroutine: Coroutine[object, None, None] = work()
+    came = drive(coroutine, blow_at, blow)
+    assert came.escaped is None or isinstance(came.escaped, asyncio.CancelledError)
+    json.dumps(found)  # it goes out as JSON
+    return found, scene, came.trail
+
+
+def test_nothing_is_reserved_prepared_or_sent() -> None:
+    found, scene, trail = told(SETTINGS["two images"])
+    assert trail == ("media.look",)
+    assert (scene.budgets.asked, scene.upstream.sent, scene.media.jobs) == ([], [], [])
+    assert scene.books.still_open == []
+    assert list(found) == ["call", "policy", "model", "images", "estimate", "findings", "budget", "decision"]
+
+
+@pytest.mark.parametrize("name", ["text", "two images", "streaming", "shadow"])
+def test_it_says_what_the_journey_then_does(name: str) -> None:
+    setting = SETTINGS[name]
+    found = explained(setting)
+    scene = setting.scene()
+    drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
+    record, estimate = scene.record, scene.record.estimate
+    assert estimate is not None
+    assert found["estimate"]["kv_tokens"] == estimate.kv_tokens == scene.budgets.asked[0][1]
+    assert found["decision"]["backend"] == record.backend
+    assert found["decision"]["reason"] == record.decision_reason
+    assert found["policy"]["task"] == record.task
+    assert found["findings"] == record.findings
+    assert [image["digest"] for image in found["images"]] == record.image_digests
+
+
+def test_each_image_with_its_plan() -> None:
+    first, second = explained(SETTINGS["two images"])["images"]
+    assert (first["part"], first["changes"]) == ("messages.0.content.1.image_url.url", ["resized"])
+    assert first["original"] == [2048, 2048]
+    assert first["tokens"] < first["tokens_original"]
+    assert second["untouched"]
+
+
+def test_every_value_of_the_policy_with_its_reason() -> None:
+    values = explained(SETTINGS["two images"])["policy"]["values"]
+    assert values["max_pixels"]["value"] == 200_704
+    assert "default.yaml" in values["max_pixels"]["reason"]
+    assert all(entry["reason"] for entry in values.values())
+
+
+def test_the_budget_as_it_stands() -> None:
+    setting = SETTINGS["two images"]
+    budget = explained(setting)["budget"]
+    assert (budget["limit_kv_tokens"], budget["left_kv_tokens"]) == (100_000, 100_000)
+    assert explained(SETTINGS["text"])["budget"]["left_kv_tokens"] is None
+
+
+def test_a_refusal_is_part_of_the_explanation() -> None:
+    found = explained(Setting(body(model="nobody")))
+    assert found["refused"]["code"] == "model_not_found"
+    assert (found["refused"]["status"], found["refused"]["part"]) == (404, "model")
+    assert "policy" in found
+    assert "decision" not in found
+    assert explained(Setting(b"nonsense"))["refused"]["code"] == "not_json"
+    over = Setting(body(DATA_URL, DATA_URL), policies=policy_set(default="rules:\n  max_images: 1\n"))
+    assert explained(over)["refused"]["rule"] == "max_images"
+
+
+def test_an_unknown_models_context_refuses_nothing_as_in_the_journey() -> None:
+    mystery = view("a", models=("mystery",), model_root="mystery", context_tokens=5)
+    assert "refused" not in explained(Setting(body(model="mystery"), views=(mystery,)))
+
+
+def test_shadow_mode_finds_and_does_not_refuse() -> None:
+    setting = replace(SETTINGS["shadow"], facts=(facts(Size(64, 64)),), policies=SHADOW)
+    found = explained(setting, 0, Undecodable())
+    assert found["findings"] == ["image_undecodable"]
+    assert found["images"] == []
+    assert "decision" in found
+    assert explained(SETTINGS["two images"], 0, Undecodable())["refused"]["code"] == "image_undecodable"

@@ -1,0 +1,147 @@
+"""What leaves: which headers and fields a backend gets, and which headers a client gets back."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.outgoing import MAX_DIGESTS, edits_of, forward_headers, response_headers, server_timing
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
+from gateway.record import ExchangeRecord, RequestHead
+from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
+from gateway.types import (
+    BackendName,
+    Call,
+    Decision,
+    EngineKind,
+    HeaderList,
+    ImageFormat,
+    ImagePart,
+    Prepared,
+    RequestId,
+    Size,
+    TokenEstimate,
+)
+from tests.policy.examples import call, part, policy
+
+DECISION = Decision(BackendName("gpu-1"), "http://10.0.0.7:8000", "affinity", ())
+MADE = Prepared(b"data:image/png;base64,AA==", Size(1, 1), ImageFormat.PNG, 1)
+
+
+def head(*headers: tuple[str, str]) -> RequestHead:
+    return RequestHead("POST", "/v1/chat/completions", "", headers, None, RequestId("good-id"))
+
+
+def record(**facts: Any) -> ExchangeRecord:
+    return ExchangeRecord(RequestId("good-id"), "openai_chat", "/", 0.0, **facts)
+
+
+def test_the_clients_headers_go_on_in_order_and_spelling() -> None:
+    sent = (("Accept", "a"), ("X-Custom", "1"), ("x-custom", "2"), ("traceparent", "t"), ("X-Request-ID", "good-id"))
+    assert forward_headers(head(*sent), keep_authorization=True) == list(sent)
+
+
+def test_our_own_headers_stop_here() -> None:
+    assert forward_headers(head(("X-VLMGW-Task", "ocr"), ("x-vlmgw-anything", "y")), keep_authorization=True) == [
+        ("x-request-id", "good-id")
+    ]
+
+
+@pytest.mark.parametrize("name", ["Authorization", "authorization", "X-API-Key"])
+def test_credentials_go_on_only_while_nobody_has_keys_here(name: str) -> None:
+    assert (name, "secret") in forward_headers(head((name, "secret")), keep_authorization=True)
+    assert "secret" not in dict(forward_headers(head((name, "secret")), keep_authorization=False)).values()
+
+
+def test_an_unusable_request_id_is_replaced_and_a_second_one_dropped() -> None:
+    ids = (("x-request-id", "bad id\t"), ("X-Request-Id", "other"))
+    assert forward_headers(head(*ids), keep_authorization=True) == [("x-request-id", "good-id")]
+    assert forward_headers(head(("x-request-id", "good-id"), ids[0]), keep_authorization=True) == [
+        ("x-request-id", "good-id")
+    ]
+
+
+def edits(
+    asked: Call, effective: EffectivePolicy, engine: EngineKind = EngineKind.VLLM, *made: tuple[ImagePart, Prepared]
+) -> list[Operation]:
+    return edits_of(asked, effective, engine, made, lambda tenant, user: f"{tenant}/{user}", record())
+
+
+def test_nothing_to_change_is_no_edit() -> None:
+    assert edits(replace(call(part()), model="m"), policy(model="m")) == []
+    assert edits(replace(call(), model="m"), policy(model=None)) == []
+
+
+def test_an_alias_is_renamed() -> None:
+    assert edits(call(), policy(model="real")) == [rename_model("real")]
+
+
+def test_engine_fields_are_stripped_and_noted_or_allowed() -> None:
+    asked = replace(call(), foreign_fields=(("priority",), ("a", "b")))
+    kept = record()
+    found = edits_of(asked, policy(), EngineKind.GENERIC, (), lambda *_: "", kept)
+    assert found == [RemoveMember((), "priority"), RemoveMember(("a",), "b")]
+    assert kept.stripped_fields == ("priority", "a.b")
+    assert edits(asked, policy(engine_fields=EngineFields.ALLOW)) == []
+
+
+@pytest.mark.parametrize(
+    ("salt", "expected"), [(CacheSalt.TENANT, b'"default/None"'), (CacheSalt.USER, b'"default/u1"')]
+)
+def test_a_cache_salt_per_tenant_or_user(salt: CacheSalt, expected: bytes) -> None:
+    asked = replace(call(), user="u1")
+    assert edits(asked, policy(cache_salt=salt)) == [SetMember((), "cache_salt", expected)]
+    assert edits(asked, policy(cache_salt=salt), EngineKind.GENERIC) == []
+
+
+def test_each_image_is_replaced_in_the_form_engines_take() -> None:
+    plain, bare = part(0), replace(part(1), wrap=True)
+    assert edits(call(plain, bare), policy()) == [Wrap(bare.pointer, b'{"url":', b"}")]
+    assert edits(call(plain, bare), policy(), EngineKind.VLLM, (plain, MADE), (bare, MADE)) == [
+        SetString(plain.pointer, MADE.data_url),
+        SetValue(bare.pointer, (b'{"url":"', MADE.data_url, b'"}')),
+    ]
+
+
+def test_server_timing_has_every_stage_once() -> None:
+    assert server_timing([("check", 0.001), ("plan", 0.25), ("check", 0.002)]) == "check;dur=3.00, plan;dur=250.00"
+    assert server_timing([]) == ""
+
+
+def described(known: ExchangeRecord, *backend: tuple[str, str]) -> HeaderList:
+    return response_headers(known, DECISION, backend)
+
+
+def test_the_backends_headers_come_first_without_what_is_ours() -> None:
+    given = (("Content-Type", "a/b"), ("X-Request-Id", "theirs"), ("server-timing", "t"), ("X-VLMGW-Backend", "faked"))
+    found = described(record(), *given)
+    assert found[0] == ("Content-Type", "a/b")
+    names = [name.lower() for name, _ in found]
+    assert len(names) == len(set(names))
+    assert dict(found)["x-request-id"] == "good-id"
+    assert dict(found)["x-vlmgw-backend"] == "gpu-1"
+    assert "10.0.0.7" not in str(found)
+
+
+def test_a_text_answer_says_nothing_of_images() -> None:
+    found = dict(described(record(estimate=TokenEstimate(20, 10, 40, 0, 0, 9))))
+    assert found["x-vlmgw-prompt-tokens-estimate"] == "20"
+    assert not [name for name in found if "image" in name or "geometry" in name]
+
+
+def test_what_was_done_to_images_is_disclosed() -> None:
+    known = record(
+        estimate=TokenEstimate(20, 10, 40, 256, 2, 9), images_passed=1, images_shrunk=2, image_tokens_original=900,
+        geometry=["64x64", "4032x3024 1280x960"] * 40, image_digests=["ab" * 16] * 80, stages=[("read", 0.001)],
+    )  # fmt: skip
+    found = dict(described(known))
+    assert (found["x-vlmgw-image-tokens"], found["x-vlmgw-image-tokens-original"]) == ("256", "900")
+    assert found["x-vlmgw-images"] == "passed=1, shrunk=2, recoded=0"
+    assert found["x-vlmgw-prompt-tokens-estimate"] == "278"
+    assert found["Server-Timing"] == "read;dur=1.00"
+    assert len(found["x-vlmgw-geometry"].split(", ")) == MAX_DIGESTS
+    assert all(len(value) < 4096 for value in found.values())
+    assert re.fullmatch(r"([0-9a-f]{32},)*[0-9a-f]{32}", found["x-vlmgw-image-digests"])
