@@ -42,6 +42,7 @@ class Web:
 
     async def fetch(self, url: str, *, hosts: tuple[str, ...] | None, max_bytes: int, deadline_s: float) -> bytes:
         self.calls.append(url)
+        assert 0 < deadline_s - asyncio.get_running_loop().time() <= SCOPE.deadline_s
         await asyncio.sleep(0)
         page = self.pages[url]
         if isinstance(page, GatewayError):
