@@ -1,0 +1,48 @@
+"""A client that leaves: the engine stops generating for nobody."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import closing
+
+import httpx
+import pytest
+
+from tests.engine.chat import body
+from tests.engine.conftest import Site
+from tests.engine.pictures import drawn, jpeg
+from tests.engine.vllm import VllmServer, wait_until
+
+# Minutes of work here, unless somebody stops it.
+ENDLESS = {"max_tokens": 15000, "ignore_eos": True}
+STOP_DEADLINE_S = 20.0
+
+
+@pytest.fixture
+def engine(site: Site, model: str) -> Iterator[VllmServer]:
+    """An engine with nothing to do, before and after."""
+    engine = site.engines[model]
+    wait_until(lambda: engine.running_requests() == 0, STOP_DEADLINE_S, "the engine is idle")
+    before = engine.metric("vllm:generation_tokens_total")
+    yield engine
+    wait_until(lambda: engine.running_requests() == 0, STOP_DEADLINE_S, "the engine has stopped")
+    assert engine.metric("vllm:generation_tokens_total") - before < ENDLESS["max_tokens"]
+
+
+def test_leaving_a_stream(site: Site, engine: VllmServer) -> None:
+    request = body(engine.served_name, jpeg(drawn(320, 240)), stream=True) | ENDLESS
+    url = f"{site.gateway.url}/v1/chat/completions"
+    with httpx.stream("POST", url, json=request, timeout=60, trust_env=False) as response:
+        next(response.iter_lines())
+        wait_until(lambda: engine.running_requests() == 1, STOP_DEADLINE_S, "the engine generates")
+
+
+def test_leaving_before_the_answer(site: Site, engine: VllmServer) -> None:
+    document = json.dumps(body(engine.served_name, jpeg(drawn(320, 240))) | ENDLESS).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nContent-Length: {len(document)}\r\n"
+    address = httpx.URL(site.gateway.url)
+    with closing(socket.create_connection((address.host, address.port or 80))) as connection:
+        connection.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + document)
+        wait_until(lambda: engine.running_requests() == 1, STOP_DEADLINE_S, "the engine generates")
