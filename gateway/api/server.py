@@ -16,6 +16,8 @@ from gateway.api.handler import DataHandler
 
 # One readable chunk per body read: asyncio hands over up to 256 KiB at once.
 READ_BUFFER_BYTES = 512 * 1024
+# How long cut exchanges may take to clean up, twice: aiohttp waits, cancels, waits. It takes 0 for no limit at all.
+CUT_TIMEOUT_S = 0.1
 
 
 class DataServer:
@@ -50,7 +52,7 @@ class DataServer:
             # 8 KiB is aiohttp's default for one header line; API keys and trace state fit, attacks do not.
             max_headers=128,
         )
-        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=0)
+        self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CUT_TIMEOUT_S)
         await self._runner.setup()
         self._site = web.TCPSite(
             self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None
