@@ -144,7 +144,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
                 trip = _Trip(x, body, skeleton, call, policy, served, scope, looked, plans, estimate, reservation)
                 if x.world.keepalive_comment_s is not None and call.stream:
                     client.keep_alive(x.world.keepalive_comment_s)
-                await _deliver(trip, views)
+                await _deliver(trip)
             finally:
                 reservation.release()
         finally:
@@ -259,7 +259,7 @@ def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:
     return RequestCost(estimate.prompt_tokens, estimate.output_tokens, sum(plan.after.vit_patches for plan in plans))
 
 
-async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
+async def _deliver(trip: _Trip) -> None:
     """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts: Sequence[SourceFacts] = () if trip.looked is None else trip.looked.facts
@@ -275,11 +275,14 @@ async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
     )
     prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
     while True:
+        views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
         decision = decide(views, ask, ports.upstream.held_images)
         view = next(view for view in views if view.name == decision.backend)
         frame.note_decision(record, decision, view)
         account = ports.upstream.open_account(decision.backend, cost)
         try:
+            # Known from here on, so that requests with the same picture at the same moment follow this one.
+            ports.upstream.learn_images(decision.backend, ask.images)
             x.watch.lap("decide")
             if prepared is None:
                 prepared = await _prepare(trip, facts)
@@ -293,8 +296,7 @@ async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
                 answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
                 ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                views = ports.upstream.views()
-                if _can_go_elsewhere(views, ask) and ports.upstream.may_retry():
+                if _can_go_elsewhere(ports.upstream.views(), ask) and ports.upstream.may_retry():
                     if answer is not None:
                         answer.close()
                     continue
@@ -304,8 +306,6 @@ async def _deliver(trip: _Trip, views: Sequence[BackendView]) -> None:
             try:
                 x.watch.lap("forward")
                 account.answered()
-                if response.status < 400:
-                    ports.upstream.learn_images(decision.backend, ask.images)
                 tail = await _relay(trip, decision, response)
                 _settle(trip, response, tail)
             finally:

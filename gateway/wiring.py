@@ -69,7 +69,7 @@ def load_world(settings: Settings, key: bytes) -> World:
         book=ModelBook(catalog, overrides),
         admit=_admission(policies),
         max_body_bytes=settings.server.max_body_bytes,
-        media_deadline_s=settings.media.job_deadline_s,
+        media_deadline_s=settings.media.job_deadline_s + settings.fetch.total_timeout_s,
         may_fetch=settings.fetch.enabled,
         keepalive_comment_s=settings.server.keepalive_comment_s,
         cache_salt=lambda tenant, user: cache_salt(key, tenant, user),

@@ -39,7 +39,8 @@ async def invite(request: web.BaseRequest) -> None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-async def _next(request: web.BaseRequest, silence_s: float) -> bytes:
+async def next_piece(request: web.BaseRequest, silence_s: float) -> bytes:
+    """What came next, ``b""`` at the end. Raises Malformed for silence and for broken framing."""
     if request.content.is_eof() and request.content.exception() is None:
         return request.content.read_nowait()  # all of it came: nothing to wait for
     try:
@@ -63,7 +64,7 @@ async def read_body(request: web.BaseRequest, slab: Slab, limit_bytes: int, sile
         return await _read_into(request, _take(slab, declared), b"", slab, limit_bytes, silence_s)
     pieces: list[bytes] = []
     total = 0
-    while piece := await _next(request, silence_s):
+    while piece := await next_piece(request, silence_s):
         pieces.append(piece)
         total += len(piece)
         if total > limit_bytes:
@@ -88,7 +89,7 @@ async def _read_into(
     length = len(head)
     try:
         extent.view[:length] = head
-        while piece := await _next(request, silence_s):
+        while piece := await next_piece(request, silence_s):
             end = length + len(piece)
             if end > limit_bytes:
                 raise _too_large(limit_bytes)

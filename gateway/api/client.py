@@ -7,12 +7,13 @@ never ended as if it were whole. Not decided here: status, headers and bytes (th
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from aiohttp import web
 from multidict import CIMultiDict
 
-from gateway.api.body import read_body
+from gateway.api.body import invite, next_piece, read_body
 from gateway.api.problems import error_headers
 from gateway.dialects import Dialect
 from gateway.dialects.sse import EventBoundary
@@ -53,6 +54,7 @@ class HttpClient:
         self._is_closing = is_closing
         self._response: web.StreamResponse | None = None
         self._is_event_stream = False
+        self._invited = False
         self._writing = asyncio.Lock()
         self._boundary = EventBoundary()
         self._beat: asyncio.Task[None] | None = None
@@ -79,14 +81,21 @@ class HttpClient:
         return await read_body(self._request, self._slab, limit_bytes, self._body_silence_s)
 
     async def chunk(self) -> bytes:
-        """The next bytes of the body, for requests that are streamed through; ``b""`` at the end."""
-        return await self._request.content.readany()
+        """The next bytes of the body, for requests that are streamed through; ``b""`` at the end. Raises Malformed."""
+        if not self._invited:
+            self._invited = True
+            await invite(self._request)
+        return await next_piece(self._request, self._body_silence_s)
 
     def keep_alive(self, every_s: float) -> None:
         self._wrote_s = asyncio.get_running_loop().time()
         self._beat = asyncio.get_running_loop().create_task(self._pulse(every_s))
 
     async def _pulse(self, every_s: float) -> None:
+        with contextlib.suppress(ConnectionError):  # the client left; the exchange finds out by itself
+            await self._comment_forever(every_s)
+
+    async def _comment_forever(self, every_s: float) -> None:
         loop = asyncio.get_running_loop()
         while True:
             silent_s = loop.time() - self._wrote_s
@@ -96,7 +105,7 @@ class HttpClient:
             async with self._writing:
                 if self._response is None:
                     await self._begin(200, STREAM_HEADERS, None)
-                if self._response is not None and self._boundary.here:
+                if self._response is not None and self._is_event_stream and self._boundary.here:
                     await self._response.write(COMMENT)
             self._wrote_s = loop.time()
 
@@ -115,8 +124,8 @@ class HttpClient:
         if self._is_closing():
             response.force_close()
         self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
-        # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the body,
-        # which saves a system call on every answer.
+        # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the
+        # body, which saves a system call on every answer.
         response._send_headers_immediately = self._is_event_stream  # noqa: SLF001  # aiohttp's own switch, see _Relayed
         self._response = response
         await response.prepare(self._request)

@@ -6,6 +6,7 @@ journey takes the rest. Not decided here: the order of stages (``journey``), err
 
 from __future__ import annotations
 
+import itertools
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
@@ -23,6 +24,15 @@ from gateway.telemetry.trace import trace_id
 from gateway.types import RequestId
 
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
+
+
+# Unique across processes and restarts without asking the kernel for randomness at every request.
+_ID_PREFIX = uuid.uuid4().hex[:16]
+_id_numbers = itertools.count(1)
+
+
+def _next_request_id() -> str:
+    return f"{_ID_PREFIX}{next(_id_numbers):016x}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ def request_head(request: web.BaseRequest) -> RequestHead:
     """The head as the journey sees it. A client's request id is kept if it is printable and at most 128 characters."""
     headers = request.headers
     given = headers.get("x-request-id", "")
-    request_id = given if _SAFE_REQUEST_ID.match(given) else uuid.uuid4().hex
+    request_id = given if _SAFE_REQUEST_ID.match(given) else _next_request_id()
     path, _, query = (
         request.path_qs.partition("?") if request.rel_url.raw_query_string else (request.rel_url.raw_path, "", "")
     )

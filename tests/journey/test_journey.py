@@ -93,9 +93,10 @@ def test_the_account_carries_the_cost_and_hears_of_the_answer() -> None:
     assert scene.upstream.learnt == [(backend, (bytes(16), b"\1" * 16))]
 
 
-def test_a_refusing_backend_learns_no_image() -> None:
+def test_a_refusal_is_relayed_and_the_images_keep_their_home() -> None:
+    """The home is learnt when it is chosen, so that requests at the same moment follow; a refusal moves nothing."""
     scene = traveled(replace(SETTINGS["two images"], answers=(Answer(400, pieces=(b"no",)),)))
-    assert scene.upstream.learnt == []
+    assert len(scene.upstream.learnt) == 1
     assert (scene.record.outcome, scene.record.status) == ("backend_refused", 400)
     assert scene.client.written == b"no"
 
