@@ -1,6 +1,6 @@
 """One real gateway: ``python -m gateway serve`` with its own ports, its files in a folder of its own.
 
-Decided here: starting, waiting until it is ready, signals, its end. It leads a session of its own (``procfs``).
+Decided here: starting, waiting until it is ready, signals, its end, after which nothing of it is left.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 
-from tests.case_runner import procfs
+from tests.case_runner.procfs import Family
 from tests.case_runner.settings import GatewayFiles
 
 ROOT = Path(__file__).parents[2]
@@ -40,12 +40,19 @@ class GatewayProcess:
         self.admin_port = 0
         self.exited_at_s: float | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._family: Family | None = None
 
     @property
     def pid(self) -> int:
-        """The main process, and the number of its session."""
+        """The main process."""
         assert self._process is not None, "start() first"
         return self._process.pid
+
+    @property
+    def family(self) -> Family:
+        """All its processes."""
+        assert self._family is not None, "start() first"
+        return self._family
 
     @property
     def exit_code(self) -> int | None:
@@ -68,6 +75,7 @@ class GatewayProcess:
                 *command, cwd=ROOT, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
                 start_new_session=True,
             )  # fmt: skip
+        self._family = Family(self._process.pid)
         self._watch = asyncio.get_running_loop().create_task(self._note_exit(self._process))
         try:
             async with asyncio.timeout(_START_DEADLINE_S):
@@ -106,7 +114,8 @@ class GatewayProcess:
         return answer.status_code, answer.text
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the main process alone."""
+        """Send a signal to the main process alone; who its children are is remembered before."""
+        self.family.members()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
@@ -122,11 +131,12 @@ class GatewayProcess:
         """End it and all that is left of its session."""
         if self._process is None:
             return
+        self.family.members()
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL):
             if self.exit_code is not None:
                 break
             self.signal(number)
             await self.wait_exit(0.3 if number is signal.SIGTERM else _END_DEADLINE_S)
-        for pid in procfs.session_processes(self.pid, with_zombies=False):
+        for pid in self.family.members(with_zombies=False):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

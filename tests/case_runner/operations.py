@@ -12,7 +12,6 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from tests.case_runner import procfs
 from tests.case_runner.behaviour import BadScript
 from tests.case_runner.engine_answers import endless_stream, stream_of
 from tests.case_runner.http_client import exchange, request_bytes
@@ -38,13 +37,13 @@ class Operations:
         self._hunter: WorkerHunter | None = None
         self._under_way: list[asyncio.Task[Exchange]] = []
         self._streams: list[asyncio.Task[Exchange]] = []
-        self._pid = self.gateway.pid
+        self._family = self.gateway.family
 
     async def run(self) -> None:
         """Every step; what is under way at the end is ended."""
         steps = self.play.case.steps
         if any(step.get("do") in {"kill_image_worker", "stop_image_worker", "arm", "kill_worker"} for step in steps):
-            self._hunter = WorkerHunter(self._pid)
+            self._hunter = WorkerHunter(self._family)
             self._hunter.start()
         if any(step.get("do") == "store" for step in steps):
             await self._baseline()
@@ -156,13 +155,13 @@ class Operations:
 
     async def _rss(self, step: dict[str, Any]) -> None:
         await asyncio.sleep(0.3)  # what the last answer left is given back
-        memory = await asyncio.to_thread(procfs.memory_bytes, self._pid)
-        self.seen.memory.append(Memory(step.get("as", ""), memory, procfs.open_files(self._pid)))
+        memory = await asyncio.to_thread(self._family.memory_bytes)
+        self.seen.memory.append(Memory(step.get("as", ""), memory, self._family.open_files()))
 
     async def _processes(self, step: dict[str, Any]) -> None:
         # A zombie counts while the gateway lives, which should have waited for it; afterwards it is nobody's.
         living = self.gateway.exit_code is None
-        self.seen.processes[step.get("as", "after")] = len(procfs.session_processes(self._pid, with_zombies=living))
+        self.seen.processes[step.get("as", "after")] = len(self._family.members(with_zombies=living))
         self.seen.port_free = _is_free(self.gateway.port)
 
     # --- the store --------------------------------------------------------------------------------------------------
@@ -188,7 +187,7 @@ class Operations:
         assert hunter is not None, "started with the case"
         if step.get("when", "busy") != "busy":
             number = signal.SIGSTOP if step["do"] == "stop_image_worker" else _signal(step.get("signal", "KILL"))
-            os.kill(procfs.image_workers(self._pid)[0], number)
+            os.kill(self._family.image_workers()[0], number)
             self.seen.killed_at_s = time.monotonic()
             return
         if not hunter.armed.is_set():
@@ -214,9 +213,9 @@ class Operations:
             await asyncio.sleep(0.02)
 
     async def _kill_worker(self, step: dict[str, Any]) -> None:
-        images = procfs.image_workers(self._pid)
+        images = self._family.image_workers()
         others = [
-            pid for pid in procfs.session_processes(self._pid, with_zombies=False) if pid not in {self._pid, *images}
+            pid for pid in self._family.members(with_zombies=False) if pid not in {self.gateway.pid, *images}
         ]
         os.kill((others or images)[0], _signal(step.get("signal", "KILL")))
         self.seen.killed_at_s = time.monotonic()
@@ -230,7 +229,7 @@ class Operations:
         self.seen.exit_code = await self.gateway.wait_exit(_EXIT_DEADLINE_S * self.seen.time_scale)
         self.seen.exited_at_s = self.gateway.exited_at_s
         until_s = time.monotonic() + 2.0
-        while (left := len(procfs.session_processes(self._pid, with_zombies=False))) and time.monotonic() < until_s:
+        while (left := len(self._family.members(with_zombies=False))) and time.monotonic() < until_s:
             await asyncio.sleep(0.02)
         self.seen.processes["exit"] = left
 

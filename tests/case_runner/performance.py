@@ -12,12 +12,13 @@ import threading
 import time
 from typing import Any
 
-from tests.case_runner import metrics, pictures, pointer, procfs
+from tests.case_runner import metrics, pictures, pointer
 from tests.case_runner.behaviour import BadScript
 from tests.case_runner.cases import Case
 from tests.case_runner.http_client import ClientCloses, Outgoing, Response, exchange, raw_bytes, request_bytes
 from tests.case_runner.observation import Exchange, Observation
 from tests.case_runner.origin import read_routes
+from tests.case_runner.procfs import Family
 from tests.case_runner.topology import CHAT, Topology
 
 _DEADLINE_S = 90.0
@@ -30,9 +31,9 @@ _CLOSES_KEYS = {"after_ms", "after_events", "after_bytes", "half_close_after_bod
 class MemoryPeak:
     """The highest memory of all processes while a case runs, against what it was before."""
 
-    def __init__(self, session: int) -> None:
-        self._session = session
-        self._before = procfs.memory_bytes(session)
+    def __init__(self, family: Family) -> None:
+        self._family = family
+        self._before = family.memory_bytes()
         self._ended = threading.Event()
         self.growth_bytes = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -40,7 +41,7 @@ class MemoryPeak:
 
     def _run(self) -> None:
         while not self._ended.wait(_SAMPLE_S):
-            self.growth_bytes = max(self.growth_bytes, procfs.memory_bytes(self._session) - self._before)
+            self.growth_bytes = max(self.growth_bytes, self._family.memory_bytes() - self._before)
 
     def stop(self) -> int:
         """The peak's height."""
@@ -98,7 +99,7 @@ class Performance:
 
     async def play_requests(self) -> None:
         """The case's request, or its plain steps, one after the other."""
-        peak = MemoryPeak(self.topology.gateway.pid) if "max_rss_growth_mb" in self.case.expects else None
+        peak = MemoryPeak(self.topology.gateway.family) if "max_rss_growth_mb" in self.case.expects else None
         try:
             if not self.case.steps:
                 for _ in range(int(self.case.expect.get("repeat", 1))):

@@ -1,7 +1,7 @@
 """What the kernel knows of the gateway's processes: who they are, what they hold, whether they work.
 
-A gateway is started as leader of its own session, so its processes are those of that session, whoever their parent is.
-Memory is the proportional set size: shared pages are counted once over all processes.
+A gateway's processes are the descendants of its main process and of their sessions, remembered by pid and start time,
+so that one that outlives its parent is still known. Memory is the proportional set size: shared pages count once.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _WORKER_MODULE = b"gateway.media.worker"
+_DEAD = frozenset("ZX")
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessStat:
-    """The fields of /proc/PID/stat that are needed here."""
+    """The fields of /proc/PID/stat that are needed here; ``started`` in clock ticks since boot."""
 
     pid: int
     state: str
     parent: int
     session: int
+    started: int
 
 
 def read_stat(pid: int) -> ProcessStat | None:
@@ -31,43 +33,62 @@ def read_stat(pid: int) -> ProcessStat | None:
     except OSError:
         return None
     fields = text.rpartition(")")[2].split()
-    return ProcessStat(pid, fields[0], int(fields[1]), int(fields[3]))
+    return ProcessStat(pid, fields[0], int(fields[1]), int(fields[3]), int(fields[19]))
 
 
-def session_processes(session: int, *, with_zombies: bool = True) -> list[int]:
-    """All processes of a session."""
-    stats = (read_stat(int(each.name)) for each in _PROC.iterdir() if each.name.isdigit())
-    return sorted(
-        each.pid
-        for each in stats
-        if each is not None and each.session == session and (with_zombies or each.state not in {"Z", "X"})
-    )
+class Family:
+    """All processes of one gateway, from its main process on. Every look also remembers."""
+
+    def __init__(self, main: int) -> None:
+        self.main = main
+        self._known: dict[int, int] = {}  # pid -> started
+        self._sessions: set[int] = {main}
+
+    def members(self, *, with_zombies: bool = True) -> list[int]:
+        """The processes that are there now."""
+        pids = [int(each.name) for each in _PROC.iterdir() if each.name.isdigit()]
+        stats = {stat.pid: stat for stat in map(read_stat, pids) if stat is not None}
+        found = {pid for pid, started in self._known.items() if pid in stats and stats[pid].started == started}
+        if self.main in stats and not self._known:
+            found.add(self.main)
+        grew = True
+        while grew:
+            own = {pid for pid, stat in stats.items() if stat.parent in found or stat.session in self._sessions}
+            grew = not own <= found
+            found |= own
+            self._sessions |= {stats[pid].session for pid in found if stats[pid].session in found}
+        self._known |= {pid: stats[pid].started for pid in found}
+        return sorted(pid for pid in found if with_zombies or stats[pid].state not in _DEAD)
+
+    def image_workers(self) -> list[int]:
+        """The living image workers."""
+        return [pid for pid in self.members(with_zombies=False) if _WORKER_MODULE in _command(pid)]
+
+    def memory_bytes(self) -> int:
+        """Memory of all processes, shared pages once."""
+        return sum(_proportional(pid) for pid in self.members(with_zombies=False))
+
+    def open_files(self) -> int:
+        """Open descriptors of all processes."""
+        return sum(_open_files(pid) for pid in self.members(with_zombies=False))
 
 
-def image_workers(session: int) -> list[int]:
-    """The living image workers of a gateway."""
-    found = []
-    for pid in session_processes(session, with_zombies=False):
-        try:
-            command = (_PROC / str(pid) / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if _WORKER_MODULE in command:
-            found.append(pid)
-    return found
+def _command(pid: int) -> bytes:
+    try:
+        return (_PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def cpu_ns(pid: int) -> int | None:
-    """CPU time of a process's first thread, exact to the scheduler's clock; None when it is gone."""
+    """CPU time of all threads of a process, exact to the scheduler's clock; None when it is gone."""
+    total = 0
     try:
-        return int((_PROC / str(pid) / "schedstat").read_text(encoding="ascii").split()[0])
-    except (OSError, IndexError, ValueError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
         return None
-
-
-def memory_bytes(session: int) -> int:
-    """Memory of all processes of a session, shared pages once."""
-    return sum(_proportional(pid) for pid in session_processes(session, with_zombies=False))
+    return total
 
 
 def _proportional(pid: int) -> int:
@@ -78,12 +99,8 @@ def _proportional(pid: int) -> int:
     return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)
 
 
-def open_files(session: int) -> int:
-    """Open descriptors of all processes of a session."""
-    count = 0
-    for pid in session_processes(session, with_zombies=False):
-        try:
-            count += len(os.listdir(_PROC / str(pid) / "fd"))
-        except OSError:
-            continue
-    return count
+def _open_files(pid: int) -> int:
+    try:
+        return len(os.listdir(_PROC / str(pid) / "fd"))
+    except OSError:
+        return 0

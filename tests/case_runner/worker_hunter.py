@@ -12,9 +12,9 @@ import signal
 import threading
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.case_runner import procfs
+from tests.case_runner.procfs import Family
 
 _BUSY_NS = 3_000_000
 _IDLE_S = 0.05
@@ -32,22 +32,11 @@ class _Watched:
     struck: bool = False
 
 
-def _cpu_ns(pid: int) -> int | None:
-    total = 0
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            text = Path(f"/proc/{pid}/task/{task}/schedstat").read_text(encoding="ascii")
-            total += int(text.split()[0])
-    except (OSError, ValueError, IndexError):
-        return None
-    return total
-
-
 class WorkerHunter:
     """Watches from ``start`` to ``stop``. Strikes with ``number`` while ``armed`` is set, at most ``strikes_left``."""
 
-    def __init__(self, session: int) -> None:
-        self._session = session
+    def __init__(self, family: Family) -> None:
+        self._family = family
         self._watched: dict[int, _Watched] = {}
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._ended = threading.Event()
@@ -61,8 +50,8 @@ class WorkerHunter:
     def start(self) -> None:
         """Take every present worker for started and learn what starting cost."""
         now_s = time.monotonic()
-        for pid in procfs.image_workers(self._session):
-            cpu_ns = _cpu_ns(pid)
+        for pid in self._family.image_workers():
+            cpu_ns = procfs.cpu_ns(pid)
             if cpu_ns is not None:
                 self.seen.add(pid)
                 self._watched[pid] = _Watched(cpu_ns, now_s, cpu_ns)
@@ -83,7 +72,7 @@ class WorkerHunter:
     @property
     def deaths(self) -> int:
         """How many workers that were ever seen are gone."""
-        return len(self.seen - set(procfs.image_workers(self._session)))
+        return len(self.seen - set(self._family.image_workers()))
 
     def _run(self) -> None:
         turn = 0
@@ -95,13 +84,13 @@ class WorkerHunter:
                 self._look(pid, worker)
 
     def _list(self) -> None:
-        for pid in procfs.image_workers(self._session):
+        for pid in self._family.image_workers():
             if pid not in self._watched:
                 self.seen.add(pid)
                 self._watched[pid] = _Watched(0, time.monotonic())
 
     def _look(self, pid: int, worker: _Watched) -> None:
-        cpu_ns, now_s = _cpu_ns(pid), time.monotonic()
+        cpu_ns, now_s = procfs.cpu_ns(pid), time.monotonic()
         if cpu_ns is None:
             del self._watched[pid]
             return

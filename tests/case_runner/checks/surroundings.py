@@ -52,8 +52,8 @@ def _left_at_s(scope: Scope) -> float:
 
 
 def _closed_within(scope: Scope, wires: list[float | None], wanted: float, what: str) -> Problems:
-    if not wires:
-        yield f"nothing had been asked of the {what}"
+    if not wires and any(each.left_at_s is not None for each in scope.exchanges):
+        yield f"nothing had been asked of the {what} when the client left"
     for closed_at_s in wires:
         if closed_at_s is None:
             yield f"the connection to the {what} is still open"
