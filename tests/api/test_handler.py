@@ -1,0 +1,143 @@
+"""From an HTTP request to the right journey: paths, methods, request ids, and what the edge answers by itself."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gateway.errors import DialectNotSupported, MethodNotAllowed, RouteNotFound
+from tests.api.harness import Wire, post, serving
+
+
+def get(path: str, *headers: str, method: str = "GET") -> bytes:
+    return "\r\n".join([f"{method} {path} HTTP/1.1", "Host: gateway", *headers, "", ""]).encode("latin-1")
+
+
+async def test_a_chat_request_travels_with_its_head_as_it_came() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", "X-Custom:  1 ", "X-CUSTOM: 2", path="/v1/chat/completions?a=%2F&b"))
+        assert (await wire.answer()).body == b"{}"
+        (head,) = state.heads
+        assert (head.method, head.path, head.query, head.content_length) == (
+            "POST",
+            "/v1/chat/completions",
+            "a=%2F&b",
+            2,
+        )
+        assert [pair for pair in head.headers if pair[0].lower() == "x-custom"] == [
+            ("X-Custom", "1"),
+            ("X-CUSTOM", "2"),
+        ]
+
+
+@pytest.mark.parametrize("given", ["abc-123", "x" * 128, "!#~"])
+async def test_a_clients_request_id_is_kept(given: str) -> None:
+    async with serving() as (_, wire):
+        await wire.send(post(b"{}", f"X-Request-Id: {given}"))
+        assert (await wire.answer()).headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize("given", ["", "two words", "x" * 129, "t\xe4g"])
+async def test_an_unusable_one_is_replaced(given: str) -> None:
+    async with serving() as (_, wire):
+        await wire.send(post(b"{}", f"X-Request-Id: {given}"))
+        assert re.fullmatch(r"[0-9a-f]{32}", (await wire.answer()).headers["x-request-id"])
+
+
+async def test_the_trace_is_read() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", f"traceparent: 00-{'ab' * 16}-{'cd' * 8}-01"))
+        await wire.answer()
+        await wire.send(post(b"{}", "traceparent: nonsense"))
+        await wire.answer()
+        assert [head.trace_id for head in state.heads] == ["ab" * 16, None]
+
+
+@pytest.mark.parametrize("path", ["/", "/pause", "/metrics", "/v1/../v1/chat/completions", "/v1/chat%2Fcompletions"])
+async def test_unknown_paths_are_404_and_reach_nobody(path: str) -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", path=path))
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (404, "route_not_found")
+        ((name, error),) = state.refused
+        assert (name, type(error)) == ("unknown", RouteNotFound)
+        assert state.heads == []
+
+
+async def test_a_long_path_is_cut_in_the_answer() -> None:
+    async with serving() as (_, wire):
+        await wire.send(get("/" + "x" * 4000))
+        assert len((await wire.answer()).json()["error"]["message"]) < 300
+
+
+async def test_the_wrong_method_is_405_and_says_which() -> None:
+    async with serving() as (state, wire):
+        await wire.send(get("/v1/chat/completions"))
+        answer = await wire.answer()
+        assert answer.status == 405
+        assert "POST" in answer.json()["error"]["message"]
+        assert isinstance(state.refused[0][1], MethodNotAllowed)
+
+
+async def test_other_inference_is_ferried() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"body", path="/v1/embeddings"))
+        assert (await wire.answer()).body == b"body"
+        assert state.ferried == ["pass_through"]
+
+
+async def test_a_chat_api_we_do_not_read_is_501_where_a_policy_applies() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", path="/v1/messages"))
+        assert (await wire.answer()).status == 501
+        assert isinstance(state.refused[0][1], DialectNotSupported)
+    async with serving(policies=False) as (state, wire):
+        await wire.send(post(b"{}", path="/v1/messages"))
+        assert (await wire.answer()).status == 200
+        assert state.ferried == ["unread"]
+
+
+async def test_the_models() -> None:
+    async with serving() as (_, wire):
+        await wire.send(get("/v1/models", "X-Request-Id: r9"))
+        answer = await wire.answer()
+        assert (answer.status, answer.json(), answer.headers["x-request-id"]) == (
+            200,
+            {"object": "list", "data": []},
+            "r9",
+        )
+        await wire.send(get("/v1/models", method="HEAD"))
+        answer = await wire.answer(has_body=False)
+        assert (answer.status, int(answer.headers["content-length"])) == (200, 27)
+        await wire.send(get("/v1/models"))
+        assert (await wire.answer()).status == 200, "the connection lives on"
+
+
+@pytest.mark.parametrize(
+    ("ready", "draining", "status"), [(True, False, 200), (False, False, 503), (True, True, 503), (False, True, 503)]
+)
+async def test_health_is_readiness(ready: bool, draining: bool, status: int) -> None:
+    async with serving(ready=ready, draining=draining) as (_, wire):
+        await wire.send(get("/health"))
+        answer = await wire.answer()
+        assert (answer.status, answer.body) == (status, b"")
+
+
+async def test_two_requests_on_one_connection_are_two_exchanges() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"one") + post(b"two"))
+        assert [(await wire.answer()).body, (await wire.answer()).body] == [b"one", b"two"]
+        first, second = state.heads
+        assert first.request_id != second.request_id
+
+
+async def test_while_draining_every_answer_closes_its_connection() -> None:
+    async with serving(draining=True) as (state, wire):
+        await wire.send(post(b"x"))
+        assert (await wire.answer()).headers["connection"] == "close"
+        assert await wire.rest() == b""
+        other = await Wire.to(state.port)
+        await other.send(get("/nowhere"))
+        assert (await other.answer()).headers["connection"] == "close"
+        other.close()
