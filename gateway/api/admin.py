@@ -124,8 +124,8 @@ class AdminServer:
     def _authorise(self, request: web.Request) -> None:
         if self._view.token is None:
             return
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self._view.token.encode()):
+        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
+        if not hmac.compare_digest(given, f"Bearer {self._view.token}".encode()):
             raise web.HTTPUnauthorized(
                 text=json.dumps({"error": {"message": "The admin token is required.", "code": "unauthenticated"}}),
                 content_type="application/json",
