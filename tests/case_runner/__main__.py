@@ -30,11 +30,12 @@ def main(arguments: list[str]) -> int:
         parser.error(f"no case in {chosen.folder}")
 
     def tell(verdict: Verdict) -> None:
-        print(line(verdict, verbose=chosen.verbose), flush=True)
+        sys.stdout.write(line(verdict, verbose=chosen.verbose) + "\n")
+        sys.stdout.flush()
 
     verdicts = asyncio.run(run_cases(cases, jobs=chosen.jobs, time_scale=chosen.time_scale, tell=tell))
     counts = Counter(verdict.outcome for verdict in verdicts)
-    print(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped")
+    sys.stdout.write(f"{counts['ok']} passed, {counts['FAIL']} failed, {counts['skip']} skipped\n")
     return 1 if counts["FAIL"] else 0
 
 

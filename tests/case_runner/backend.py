@@ -1,4 +1,4 @@
-"""The stand-in backend: replicas on ports of their own that answer as a case's backend.json says and record all they get.
+"""The stand-in backend: replicas on ports of their own that answer as backend.json says and record all they get.
 
 Probes of the gateway are answered as vLLM answers them and do not count; only requests on the case's path do.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tests.case_runner.behaviour import BackendScript, Behaviour
 from tests.case_runner.engine_answers import PROBE_PATHS, default_answer, probe_answer
+from tests.case_runner.polling import until
 from tests.case_runner.wire import Acceptor, Head, Wire, listen
 
 _HOST = "127.0.0.1"
@@ -145,8 +146,7 @@ class StandInBackend:
         return bool(behaviours) and behaviours[min(index, len(behaviours) - 1)].end == "not-listening"
 
     async def _close_after(self, call: BackendCall, replica: Replica) -> None:
-        while not call.done:
-            await asyncio.sleep(0.005)
+        await until(lambda: call.done)
         await replica.set_listening(False)
 
     async def _send(self, call: BackendCall) -> bool:
@@ -207,5 +207,3 @@ async def _pause(wire: Wire, seconds: float) -> bool:
     except TimeoutError:
         return True
     return False
-
-

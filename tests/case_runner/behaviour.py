@@ -20,6 +20,8 @@ _KEYS = {
     "status", "headers", "framing", "delay_before_status_ms", "writes", "end", "close_after_response", "announce",
     "idle_close_ms", "only_if_accept_encoding_contains",
 }  # fmt: skip
+# Keys that may stand beside on_request and then hold for every behaviour.
+_OF_ALL = ("close_after_response", "announce", "only_if_accept_encoding_contains")
 _WRITE_KEYS = {"text", "b64", "raw", "flush", "sleep_ms"}
 # How much more than was written a response that breaks off had promised.
 _MISSING_BYTES = 64
@@ -168,9 +170,7 @@ def read_script(spec: dict[str, Any] | None) -> BackendScript:
     """backend.json, or None for the default backend. Raises BadScript."""
     if spec is None:
         return BackendScript()
-    everywhere = {
-        key: spec[key] for key in ("close_after_response", "announce", "only_if_accept_encoding_contains") if key in spec
-    }
+    everywhere: dict[str, Any] = {key: spec[key] for key in _OF_ALL if key in spec}
     known = {"replicas", "on_request", "idle_close_ms", *everywhere}
     of_replica = []
     for key, value in spec.items():

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.case_runner.polling import until
 from tests.case_runner.procfs import Family
 from tests.case_runner.settings import GatewayFiles
 
@@ -96,12 +97,12 @@ class GatewayProcess:
         self.exited_at_s = time.monotonic()
 
     async def _until_ready(self) -> None:
-        while (found := _SERVING.search(self.said())) is None:
-            if self.exit_code is not None:
-                raise GatewayDidNotStart(f"ended with {self.exit_code}: {self.said()[-800:]}")
-            await asyncio.sleep(0.02)
+        await until(lambda: self.exit_code is not None or _SERVING.search(self.said()) is not None)
+        found = _SERVING.search(self.said())
+        if found is None:
+            raise GatewayDidNotStart(f"ended with {self.exit_code}: {self.said()[-800:]}")
         self.port, self.admin_port = int(found[1]), int(found[2])
-        while (await self.get_admin("/readyz"))[0] != 200:
+        while (await self.get_admin("/readyz"))[0] != 200:  # noqa: ASYNC110 - it tells only when asked
             await asyncio.sleep(0.02)
 
     async def get_admin(self, path: str) -> tuple[int, str]:

@@ -1,7 +1,7 @@
 """The client of the cases: writes exactly the given bytes and notes what came back and when.
 
-Decided here: what is sent (byte for byte), how and when the client leaves. A response is read by its own framing; how it
-ended is noted, not judged.
+Decided here: what is sent (byte for byte), how and when the client leaves. A response is read by its own framing; how
+it ended is noted, not judged.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tests.case_runner.polling import until
 from tests.case_runner.wire import BadMessage, Gone, Head, Wire
 
 Ending = Literal["complete", "aborted", "no-response", "timeout", "client-left"]
@@ -62,6 +63,11 @@ class Response:
             return None
         parts = self.head.start_line.split(" ", 2)
         return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether anything at all has come back."""
+        return bool(self.interim) or self.head is not None
 
     @property
     def took_ms(self) -> float:
@@ -200,9 +206,7 @@ async def _until_leaving(response: Response, leaves: ClientCloses, reading: asyn
 
 async def _send_body(wire: Wire, outgoing: Outgoing, response: Response, leaves: ClientCloses) -> None:
     if outgoing.expects_continue:
-        until_s = time.monotonic() + _CONTINUE_WAIT_S
-        while not response.interim and response.head is None and time.monotonic() < until_s:
-            await asyncio.sleep(0.002)
+        await until(lambda: response.is_answered, within_s=_CONTINUE_WAIT_S, every_s=0.002)
         if response.head is not None:
             return
     try:

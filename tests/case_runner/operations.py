@@ -17,6 +17,7 @@ from tests.case_runner.engine_answers import endless_stream, stream_of
 from tests.case_runner.http_client import exchange, request_bytes
 from tests.case_runner.observation import Exchange, Memory
 from tests.case_runner.performance import Performance, gathered
+from tests.case_runner.polling import until
 from tests.case_runner.wire import listen
 from tests.case_runner.worker_hunter import WorkerHunter
 
@@ -25,6 +26,7 @@ _IDLE_DEADLINE_S = 8.0
 _SIGNAL_SETTLES_S = 0.1
 _EXIT_DEADLINE_S = 60.0
 _BASELINE_REQUESTS = 10
+_ORPHANS_LEAVE_S = 2.0
 
 
 class Operations:
@@ -117,21 +119,21 @@ class Operations:
         backend = self.play.topology.backend
         count = int(step.get("times", step.get("streams", step.get("count", 1))))
         for _ in range(count):
-            before = len(backend.calls)
             backend.overrides.append(endless_stream())
-            task = asyncio.create_task(self.play.send(step, role="hold", alone=False))
-            self._streams.append(task)
-            while len(backend.calls) == before and not task.done():
-                await asyncio.sleep(0.01)
+            await self._open_stream(step, "hold")
 
     async def _stream(self, step: dict[str, Any]) -> None:
         backend = self.play.topology.backend
         backend.overrides.append(stream_of(int(step["backend_events"]), step.get("every_ms", 0) / 1000))
+        await self._open_stream(step, "stream")
+
+    async def _open_stream(self, step: dict[str, Any], role: str) -> None:
+        """Send, and go on when the first event is on its way or the request is over."""
+        backend = self.play.topology.backend
         index = len(backend.calls)
-        task = asyncio.create_task(self.play.send(step, role="stream"))
+        task = asyncio.create_task(self.play.send(step, role=role, alone=role == "stream"))
         self._streams.append(task)
-        while not (len(backend.calls) > index and backend.calls[index].sent_body) and not task.done():
-            await asyncio.sleep(0.01)
+        await until(lambda: task.done() or any(call.sent_body for call in backend.calls[index:]))
 
     async def _wait_stream(self, _: dict[str, Any]) -> None:
         await asyncio.gather(*self._streams)
@@ -192,9 +194,7 @@ class Operations:
             return
         if not hunter.armed.is_set():
             self._prepare_hunt(step)
-        until_s = time.monotonic() + _BUSY_DEADLINE_S
-        while hunter.strikes_left and time.monotonic() < until_s:
-            await asyncio.sleep(0.005)
+        await until(lambda: not hunter.strikes_left, within_s=_BUSY_DEADLINE_S)
         hunter.armed.clear()
         if not hunter.struck_at_s:
             raise BadScript("no image worker was seen at work")
@@ -207,16 +207,13 @@ class Operations:
         self.seen.armed_file = step["kill_image_worker_on_hash_of"]
 
     async def _until_idle(self) -> None:
-        assert self._hunter is not None, "started with the case"
-        until_s = time.monotonic() + _IDLE_DEADLINE_S
-        while not self._hunter.idle and time.monotonic() < until_s:
-            await asyncio.sleep(0.02)
+        hunter = self._hunter
+        assert hunter is not None, "started with the case"
+        await until(lambda: hunter.idle, within_s=_IDLE_DEADLINE_S)
 
     async def _kill_worker(self, step: dict[str, Any]) -> None:
         images = self._family.image_workers()
-        others = [
-            pid for pid in self._family.members(with_zombies=False) if pid not in {self.gateway.pid, *images}
-        ]
+        others = [pid for pid in self._family.members(with_zombies=False) if pid not in {self.gateway.pid, *images}]
         os.kill((others or images)[0], _signal(step.get("signal", "KILL")))
         self.seen.killed_at_s = time.monotonic()
 
@@ -228,10 +225,8 @@ class Operations:
     async def _wait_exit(self, _: dict[str, Any]) -> None:
         self.seen.exit_code = await self.gateway.wait_exit(_EXIT_DEADLINE_S * self.seen.time_scale)
         self.seen.exited_at_s = self.gateway.exited_at_s
-        until_s = time.monotonic() + 2.0
-        while (left := len(self._family.members(with_zombies=False))) and time.monotonic() < until_s:
-            await asyncio.sleep(0.02)
-        self.seen.processes["exit"] = left
+        await until(lambda: not self._family.members(with_zombies=False), within_s=_ORPHANS_LEAVE_S)
+        self.seen.processes["exit"] = len(self._family.members(with_zombies=False))
 
     async def _sleep(self, step: dict[str, Any]) -> None:
         await asyncio.sleep(step.get("ms", step.get("sleep_ms", 0)) / 1000)

@@ -199,7 +199,7 @@ class StandInOrigin:
         if route.end == "reset":
             await wire.close(reset=True)
             return False
-        if route.end not in {"normal"}:
+        if route.end != "normal":
             return False
         if chunked:
             await wire.send(b"0\r\n\r\n")

@@ -122,10 +122,11 @@ class Performance:
 
     def outgoing(self, step: dict[str, Any], vary: dict[str, str] | None = None) -> tuple[Outgoing, bytes, str]:
         """What a step writes: bytes, the body on its own, the body's file."""
-        if self.raw and "request" not in step:
-            made = raw_bytes(self.raw)
-            return made, made.body, str(self.case.request["raw_file"])
         request = self.case.request
+        named = str(step.get("request", request.get("raw_file", "")))
+        if named.endswith(".http") or (self.raw and "request" not in step):
+            made = raw_bytes(self.names.fill_bytes((self.case.folder / named).read_bytes()))
+            return made, made.body, named
         file = str(step.get("request", request.get("body_file", "request.json")))
         body = self.names.fill_bytes((self.case.folder / file).read_bytes())
         headers = {**request.get("headers", {}), **step.get("headers", {})}

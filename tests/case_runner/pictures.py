@@ -172,9 +172,7 @@ def flat_png(width: int, height: int, rgb: tuple[int, int, int]) -> bytes:
 
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     rows = (b"\0" + bytes(rgb) * width) * height
-    return b"".join(
-        (_MAGIC[0][1], chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
-    )
+    return b"".join((_MAGIC[0][1], chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")))
 
 
 def recoloured(text: str, rng: random.Random) -> str:

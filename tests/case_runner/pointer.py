@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 MISSING: Any = object()
+_ADDITIONS = {"cache_salt", "content_hash"}
 _PICTURE_KEYS = ("image_url", "input_image", "image")
 
 
@@ -93,19 +94,11 @@ def pictures(document: Any) -> Iterator[dict[str, Any]]:
             yield from pictures(value)
 
 
-def without_additions(document: Any, original: Any) -> Any:
-    """A copy without the members that a gateway may add for the engine: uuid beside a picture, cache_salt, content_hash.
-
-    What the client itself sent stays.
-    """
+def without_additions(document: Any) -> Any:
+    """A copy without what a gateway sets for the engine: uuid beside a picture, cache_salt, content_hash."""
     if isinstance(document, dict):
-        theirs = original if isinstance(original, dict) else {}
-        return {
-            key: without_additions(value, theirs.get(key))
-            for key, value in document.items()
-            if key in theirs or not (key in {"cache_salt", "content_hash"} or (key == "uuid" and is_picture(document)))
-        }
+        left_out = _ADDITIONS | ({"uuid"} if is_picture(document) else set())
+        return {key: without_additions(value) for key, value in document.items() if key not in left_out}
     if isinstance(document, list):
-        others = original if isinstance(original, list) and len(original) == len(document) else [None] * len(document)
-        return [without_additions(value, other) for value, other in zip(document, others, strict=True)]
+        return [without_additions(value) for value in document]
     return document

@@ -6,7 +6,6 @@ so that one that outlives its parent is still known. Memory is the proportional 
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,8 +83,8 @@ def cpu_ns(pid: int) -> int | None:
     """CPU time of all threads of a process, exact to the scheduler's clock; None when it is gone."""
     total = 0
     try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text(encoding="ascii").split()[0])
+        for task in (_PROC / str(pid) / "task").iterdir():
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
     except (OSError, ValueError, IndexError):
         return None
     return total
@@ -101,6 +100,6 @@ def _proportional(pid: int) -> int:
 
 def _open_files(pid: int) -> int:
     try:
-        return len(os.listdir(_PROC / str(pid) / "fd"))
+        return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
     except OSError:
         return 0

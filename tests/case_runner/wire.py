@@ -77,6 +77,11 @@ def listen(address: str, port: int = 0, *, accepting: bool = True) -> socket.soc
     return listener
 
 
+def _settle(ready: asyncio.Future[None]) -> None:
+    if not ready.done():
+        ready.set_result(None)
+
+
 @dataclass(slots=True, eq=False)
 class Wire:
     """One connection. A task of its own reads all the time, so that the other side's leaving is seen at once."""
@@ -189,7 +194,7 @@ class Wire:
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
         descriptor = self.sock.fileno()
-        loop.add_writer(descriptor, lambda: ready.done() or ready.set_result(None))
+        loop.add_writer(descriptor, _settle, ready)
         try:
             await ready
         finally:

@@ -1,4 +1,4 @@
-"""Top-level keys about requests and answers: status, error, calls, estimates, times. One step or a case of one request."""
+"""Top-level keys about requests and answers: status, error, calls, estimates, times; of one step or of a whole case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from tests.case_runner import pictures, pointer
 from tests.case_runner.checks.backend import BACKEND, Forwarded
 from tests.case_runner.checks.client import CLIENT, ERROR
-from tests.case_runner.checks.table import Problems
+from tests.case_runner.checks.table import Check, Problems
 from tests.case_runner.observation import Exchange, Scope
 
 _IMAGE_TOKENS = "x-vlmgw-image-tokens"
@@ -106,7 +106,7 @@ def _tokens_of_forwarded(scope: Scope) -> int:
 
 
 def _tokens_agree(scope: Scope, wanted: bool | str, _: Mapping[str, Any]) -> Problems:
-    """What the gateway counted is what the forwarded rasters cost: once a frame, twice where a picture is there twice."""
+    """What the gateway counted is what the forwarded rasters cost: one frame once, a picture sent twice both times."""
     found, right = _header_number(scope.first, _IMAGE_TOKENS), _tokens_of_forwarded(scope)
     if wanted and found != right:
         yield f"{found} image tokens counted, {right} by the forwarded pictures"
@@ -146,7 +146,7 @@ def _retry_after(scope: Scope, wanted: bool, _: Mapping[str, Any]) -> Problems:
             yield "no Retry-After in whole seconds" if wanted else "a Retry-After"
 
 
-ANSWER_CHECKS = {
+ANSWER_CHECKS: dict[str, Check[Scope]] = {
     "status": _status,
     "backend_calls": _backend_calls,
     "backend_calls_total": _calls_total,
@@ -168,4 +168,3 @@ ANSWER_CHECKS = {
     "retry_after": _retry_after,
 }
 ANSWER_INFORMS = {"repeat": "read by the runner: how often the request is sent"}
-

@@ -151,9 +151,9 @@ def _count(got: Received, wanted: dict[str, int], _: Mapping[str, Any]) -> Probl
 def _count_lines(got: Received, wanted: dict[str, int], _: Mapping[str, Any]) -> Problems:
     lines = _body(got).decode("utf-8", "replace").splitlines()
     for text, times in wanted.items():
-        found = sum(line == text for line in lines)
+        found = sum(text in line for line in lines)
         if found != times:
-            yield f"the line {text!r} {found} times, not {times}"
+            yield f"{text!r} in {found} lines, not {times}"
 
 
 def _decoded(got: Received) -> bytes:
@@ -172,7 +172,7 @@ def _consistent(got: Received, wanted: bool, _: Mapping[str, Any]) -> Problems:
 
 def _decoded_equals(got: Received, wanted: str, _: Mapping[str, Any]) -> Problems:
     """``wanted`` names a file of the case (its suffix left open) that holds the body without coding."""
-    files = [each for each in sorted(got[0].folder.glob(f"{wanted}*")) if each.stem == wanted or each.name == wanted]
+    files = [each for each in sorted(got[0].folder.glob(f"{wanted}*")) if wanted in {each.stem, each.name}]
     if not files:
         yield f"the case has no file {wanted}"
         return

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from tests.case_runner.checks.table import Problems
+from tests.case_runner.checks.table import Check, Problems
 from tests.case_runner.wire import Head
 
 Subject = TypeVar("Subject")
-HeaderCheck = Callable[[Head, Any, Mapping[str, Any]], Problems]
+HeaderCheck = Check[Head]
 
 
 def _values(head: Head, name: str) -> list[str]:
@@ -55,16 +56,22 @@ def _values_include(head: Head, wanted: dict[str, str | list[str]], _: Mapping[s
                 yield f"{name}: {part!r} is not in {found}"
 
 
+def _matches(head: Head, wanted: dict[str, str], _: Mapping[str, Any]) -> Problems:
+    for name, pattern in wanted.items():
+        if re.search(pattern, head.get(name)) is None:
+            yield f"{name}: {head.get(name)!r} does not match"
+
+
 def _single_framing(head: Head, wanted: bool, _: Mapping[str, Any]) -> Problems:
     framings = len(head.values("content-length")) + len(head.values("transfer-encoding"))
     if wanted and framings != 1:
         yield f"{framings} framing headers"
 
 
-def header_tables(head_of: Callable[[Subject], Head]) -> dict[str, Callable[[Subject, Any, Mapping[str, Any]], Problems]]:
+def header_tables(head_of: Callable[[Subject], Head]) -> dict[str, Check[Subject]]:
     """The entries for a table whose subject has a head."""
 
-    def over(check: HeaderCheck) -> Callable[[Subject, Any, Mapping[str, Any]], Problems]:
+    def over(check: HeaderCheck) -> Check[Subject]:
         return lambda subject, wanted, expect: check(head_of(subject), wanted, expect)
 
     return {
@@ -72,5 +79,6 @@ def header_tables(head_of: Callable[[Subject], Head]) -> dict[str, Callable[[Sub
         "headers_equal": over(_equal),
         "header_values": over(_header_values),
         "header_values_include": over(_values_include),
+        "header_matches": over(_matches),
         "single_framing": over(_single_framing),
     }

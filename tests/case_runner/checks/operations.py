@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
-from tests.case_runner.checks.table import Problems
+from tests.case_runner.checks.table import Check, Problems
 from tests.case_runner.metrics import REQUESTS, Scrape
 from tests.case_runner.observation import Exchange, Memory, Scope
 
@@ -153,7 +153,7 @@ def _new_series(scope: Scope, wanted: int, _: Mapping[str, Any]) -> Problems:
     if before is None or after is None:
         yield "there are no two scrapes"
     elif len(new := after.series.keys() - before.series.keys()) > wanted:
-        yield f"{len(new)}, for example {sorted(new)[0]}"
+        yield f"{len(new)}, for example {min(new)}"
 
 
 def _no_random_values(scope: Scope, wanted: bool, _: Mapping[str, Any]) -> Problems:
@@ -227,7 +227,7 @@ def _recovers(scope: Scope, wanted: bool, _: Mapping[str, Any]) -> Problems:
         yield "the metrics still say degraded"
 
 
-OPERATIONS_CHECKS = {
+OPERATIONS_CHECKS: dict[str, Check[Scope]] = {
     "each_status": _each_status,
     "first_status_any_of": _first_status,
     "later_each_status": _later_status,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.case_runner import metrics, pointer
-from tests.case_runner.checks.table import Problems
+from tests.case_runner.checks.table import Check, Problems
 from tests.case_runner.observation import Exchange, Scope
 from tests.case_runner.pointer import MISSING, look_up
 
@@ -253,7 +253,7 @@ _RELATIONS = {
     "json": _json_rule,
 }
 
-SURROUNDINGS_CHECKS = {
+SURROUNDINGS_CHECKS: dict[str, Check[Scope]] = {
     "gateway_alive_after": _alive,
     "origin_calls": _origin_calls,
     "origin_calls_at_most": _origin_calls_at_most,

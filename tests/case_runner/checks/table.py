@@ -1,13 +1,14 @@
-"""How an ``expect`` is checked: every key has its function in a table, or is on the table's list of keys that inform."""
+"""How an ``expect`` is checked: every key has its function in a table, or is on the list of those that inform."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 Subject = TypeVar("Subject")
 Problems = Iterator[str]
+Check: TypeAlias = Callable[[Subject, Any, Mapping[str, Any]], Problems]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Table(Generic[Subject]):
     """
 
     name: str
-    checks: Mapping[str, Callable[[Subject, Any, Mapping[str, Any]], Problems]]
+    checks: Mapping[str, Check[Subject]]
     informs: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, subject: Subject, expect: Mapping[str, Any]) -> Problems:
