@@ -202,6 +202,7 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
 async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, scope: MediaScope) -> Looked | None:
     """Facts of every image; ``None`` without images, and in shadow mode where an image cannot be looked at."""
     if not call.images:
+        x.watch.lap("fetch")
         return None
     try:
         refs = [SourceRef(part.name, part.source) for part in call.images]
@@ -361,8 +362,7 @@ async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) ->
     """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
     x, client, record = trip.x, trip.x.client, trip.x.record
     if client.started and response.status != 200:
-        # Its text may quote the prompt, so it does not go to the log.
-        raise BackendFailed(f"The backend refused the request with status {response.status}.")
+        raise BackendFailed(f"The backend refused the request with status {response.status}.")  # may quote the prompt
     if not client.started:
         record.status = response.status
     headers = response_headers(record, decision, response.headers)

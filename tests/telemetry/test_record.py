@@ -19,8 +19,9 @@ from gateway.exchange import outcome_of
 from gateway.journey import travel
 from gateway.models.families import FAMILIES
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.telemetry.catalogue import DECLARATIONS, OTHER
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.metrics import DECLARATIONS, OTHER, Metrics
+from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket
 from gateway.types import Change, EngineKind, RequestId, TokenEstimate, Usage
 from tests.journey.driver import drive
