@@ -25,6 +25,7 @@ def load_vips() -> Any:
     os.environ["VIPS_WARNING"] = "0"  # its presence silences a line of log for every odd file
     import pyvips  # noqa: PLC0415  the environment must be set before libvips starts
 
+    pyvips.block_untrusted_set(True)  # again, for a process in which something else imported it first
     pyvips.cache_set_max(0)
     pyvips.cache_set_max_mem(0)
     pyvips.cache_set_max_files(0)
