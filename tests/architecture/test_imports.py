@@ -10,8 +10,9 @@ from tests.architecture.tree import ROOT, module_name, source_files
 # A fresh fork per module: a cycle shows only when the import starts at the wrong end of it. Third-party packages that
 # are heavy and start no thread are loaded before the fork, or the test would spend its time on them.
 IMPORT_EACH = """
-import importlib, os, sys, traceback
-import aiohttp.web, httpx, msgspec, prometheus_client, redis, typer, rich.table, yaml
+import gc, importlib, os, sys, traceback
+import aiohttp.web, httpx, msgspec, numpy, prometheus_client, redis, rich.progress, rich.table, typer, yaml, PIL.Image
+gc.freeze()
 failed = 0
 for name in sys.argv[1:]:
     child = os.fork()
