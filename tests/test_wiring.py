@@ -1,0 +1,156 @@
+"""Every setting reaches the part it is for, and nothing is translated into something else."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.api.auth import hash_key
+from gateway.config.policies import PolicyProblems
+from gateway.config.settings import Settings
+from gateway.config.sources import leaf_paths, load_settings
+from gateway.errors import Unauthenticated
+from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.types import EngineKind, TenantId
+from gateway.wiring import (
+    cache_salt,
+    codec_backend,
+    deployment_key,
+    fetch_settings,
+    load_world,
+    media_settings,
+    upstream_settings,
+)
+from tests.journey.fakes import head
+
+KEY = bytes(range(32))
+
+
+def given(**flags: object) -> Settings:
+    return load_settings(environment={}, flags={path.replace("__", "."): value for path, value in flags.items()})
+
+
+def test_a_shared_secret_gives_a_shared_key_and_none_gives_one_of_its_own() -> None:
+    shared = given(identity__secret="s3cret")
+    assert deployment_key(shared) == deployment_key(shared)
+    assert deployment_key(shared) != deployment_key(given(identity__secret="other"))
+    assert b"s3cret" not in deployment_key(shared)
+    assert deployment_key(Settings()) != deployment_key(Settings())
+    assert len(deployment_key(Settings())) == len(deployment_key(shared)) == 32
+
+
+def test_a_salt_separates_tenants_and_users_and_names_nobody() -> None:
+    owners: list[tuple[str, str | None]] = [("acme", None), ("acme", "u1"), ("acme1", "u"), ("acme", "1u"), ("b", "u1")]
+    salts = {cache_salt(KEY, TenantId(tenant), user) for tenant, user in owners}
+    assert len(salts) == len(owners)
+    assert all(len(salt) == 64 for salt in salts)
+    assert cache_salt(KEY, TenantId("a:b"), "c") != cache_salt(KEY, TenantId("a"), "b:c")
+    assert cache_salt(KEY, TenantId("acme"), "\ud800")
+    assert cache_salt(bytes(32), TenantId("acme"), None) not in salts
+
+
+def test_the_world_is_what_settings_say(tmp_path: Path) -> None:
+    (tmp_path / "acme.yaml").write_text(f"tenant: acme\nkeys: ['{hash_key('k1')}']\n")
+    settings = given(
+        policies=str(tmp_path), server__max_body_bytes=2048, media__job_deadline_s=3, fetch__enabled=False,
+        fetch__total_timeout_s=4, server__keepalive_comment_s=7,
+    )  # fmt: skip
+    world = load_world(settings, KEY)
+    assert (world.max_body_bytes, world.media_deadline_s, world.may_fetch, world.keepalive_comment_s) == (
+        2048,
+        7.0,  # one job and one fetch
+        False,
+        7.0,
+    )
+    assert world.has_tenants
+    assert world.admit(head(("Authorization", "Bearer k1"))) == "acme"
+    with pytest.raises(Unauthenticated):
+        world.admit(head())
+    assert world.cache_salt(TenantId("acme"), None) == cache_salt(KEY, TenantId("acme"), None)
+
+
+def test_without_policies_everybody_is_the_default_tenant() -> None:
+    world = load_world(Settings(), KEY)
+    assert not world.has_tenants
+    assert world.admit(head(("Authorization", "Bearer anything"))) == DEFAULT_TENANT
+
+
+def test_policies_that_cannot_be_used_are_told_and_so_are_overrides(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("tenant: a\nmax_imges: 1\n")
+    with pytest.raises(PolicyProblems):
+        load_world(given(policies=str(tmp_path)), KEY)
+    settings = dataclasses.replace(Settings(), models={"m": read_model(checkpoint="nothing-like-it")})
+    with pytest.raises(ValueError, match="nothing-like-it"):
+        load_world(settings, KEY)
+
+
+def read_model(**known: Any) -> Any:
+    return load_settings(environment={}, flags={"models": {"m": known}}).models["m"]
+
+
+def test_an_override_reaches_the_book() -> None:
+    model = read_model(checkpoint="Qwen/Qwen3-VL-8B-Instruct", max_pixels=500_000, min_pixels=70_000, context_tokens=99)
+    served = load_world(dataclasses.replace(Settings(), models={"m": model}), KEY).book.serve("m", [])
+    assert (served.checkpoint.max_pixels, served.checkpoint.min_pixels, served.context_tokens) == (500_000, 70_000, 99)
+
+
+def test_media_settings() -> None:
+    made = media_settings(
+        given(media__workers=3, media__slab_bytes=1 << 21, media__job_deadline_s=4, media__worker_memory_bytes=1 << 28,
+              media__max_queue_jobs=5, media__prepared_cache_bytes=6, media__facts_cache_entries=7), KEY,
+    )  # fmt: skip
+    pool = made.pool
+    assert (pool.workers, pool.job_deadline_s, pool.worker_memory_bytes, pool.max_queue_jobs) == (3, 4.0, 1 << 28, 5)
+    assert (made.slab_bytes, made.prepared_cache_bytes, made.facts_cache_entries) == (1 << 21, 6, 7)
+    assert made.content_key == KEY
+    assert media_settings(Settings(), KEY).pool.workers >= 1
+
+
+def test_the_codec_backend_is_the_configured_one() -> None:
+    assert codec_backend(given(media__codec_backend="vips")) == "vips"
+    assert codec_backend(Settings()) in {"pillow-simd", "vips"}
+
+
+def test_fetch_settings_split_answers_and_addresses() -> None:
+    settings = dataclasses.replace(
+        Settings(),
+        fetch=load_settings(
+            environment={},
+            flags={
+                "fetch.static_hosts": {"a": "10.0.0.1, 10.0.0.2;10.0.0.3"},
+                "fetch.total_timeout_s": 3,
+                "fetch.max_redirects": 1,
+                "fetch.public_networks": ["10.0.0.0/8"],
+            },
+        ).fetch,
+    )
+    made = fetch_settings(settings)
+    assert made.static_hosts == {"a": (("10.0.0.1", "10.0.0.2"), ("10.0.0.3",))}
+    assert (made.total_timeout_s, made.max_redirects, made.public_networks) == (3.0, 1, ("10.0.0.0/8",))
+
+
+def test_upstream_settings() -> None:
+    backend = {"url": "http://a:1/v1", "name": "n", "engine": "sglang", "api_key": "k", "max_pixels": 1, "vision": True,
+               "context_tokens": 2, "kv_tokens": 3}  # fmt: skip
+    made = upstream_settings(
+        given(backends=[backend, "http://b:2"], upstream__connect_timeout_s=1, upstream__response_timeout_s=2,
+              upstream__idle_timeout_s=3, upstream__probe_interval_s=4, upstream__probe_timeout_s=5,
+              upstream__discovery_timeout_s=6, upstream__retry_ratio=0.5)
+    )  # fmt: skip
+    first, second = made.backends
+    assert (first.root, first.backend_name, first.engine, first.api_key) == ("http://a:1", "n", EngineKind.SGLANG, "k")
+    assert (first.max_pixels, first.context_tokens, first.kv_tokens, first.vision) == (1, 2, 3, True)
+    assert (second.backend_name, second.engine) == ("b:2", "auto")
+    assert (made.connect_timeout_s, made.response_timeout_s, made.idle_timeout_s) == (1.0, 2.0, 3.0)
+    assert (made.health_interval_s, made.probe_timeout_s, made.discovery_timeout_s) == (4.0, 5.0, 6.0)
+    assert made.resend_ratio == 0.5
+
+
+def test_every_setting_is_read_somewhere() -> None:
+    """A setting that nothing reads is a promise nobody keeps."""
+    root = Path(__file__).parents[1] / "gateway"
+    readers = "".join(path.read_text() for path in root.rglob("*.py") if path.name not in {"settings.py", "sources.py"})
+    assert [path for path in leaf_paths() if f".{path.rsplit('.', 1)[-1]}" not in readers] == []
