@@ -10,7 +10,7 @@ themselves, and the estimate is an upper bound for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
@@ -48,21 +48,19 @@ class ModelBook:
     def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
         """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
         serving = [view for view in views if not view.models or name in view.models]
-        caps = {view.max_pixels for view in serving}
-        contexts = {view.context_tokens for view in serving}
-        root = next((view.model_root for view in serving if view.model_root is not None), None)
-        vision = any(view.vision for view in serving)
-        key = (name, root, frozenset(caps), frozenset(contexts), vision)
+        key = (name, *[(view.max_pixels, view.context_tokens, view.model_root, view.vision) for view in serving])
         found = self._served.get(key)
         if found is None:
             if len(self._served) >= _REMEMBERED:
                 self._served.clear()
-            found = self._served[key] = self._make(name, root, caps, contexts, vision=vision)
+            found = self._served[key] = self._make(name, serving)
         return found
 
-    def _make(
-        self, name: str, root: str | None, caps: set[int | None], contexts: set[int | None], *, vision: bool
-    ) -> ServedModel:
+    def _make(self, name: str, serving: Sequence[BackendView]) -> ServedModel:
+        caps = {view.max_pixels for view in serving}
+        contexts = {view.context_tokens for view in serving}
+        root = next((view.model_root for view in serving if view.model_root is not None), None)
+        vision = any(view.vision for view in serving)
         override = self._overrides.get(name)
         match = self._catalog.find(name, root=root, override=override)
         checkpoint = match.checkpoint

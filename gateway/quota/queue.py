@@ -74,6 +74,24 @@ class AdmissionQueue:
         lane.waiting_kv_tokens += kv_tokens
         return ticket
 
+    def serve_at_once(self, tenant: TenantId, kv_tokens: int) -> TicketNumber | None:
+        """Join and be admitted in one step, for a request that has room; ``None`` while anybody waits."""
+        if self._backlogged:
+            return None
+        if kv_tokens < 0:
+            raise ValueError(f"{kv_tokens} tokens cannot be admitted")
+        self._issued += 1
+        lane = self._lanes.get(tenant)
+        if lane is None:
+            lane = self._lanes[tenant] = _Lane()
+        self._virtual = max(lane.start_tag, self._virtual)
+        lane.start_tag = self._virtual + kv_tokens
+        return TicketNumber(self._issued)
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._backlogged)
+
     def leave(self, ticket: Ticket) -> bool:
         """Stop waiting (timeout, cancellation). False: it was not waiting any more."""
         lane = self._backlogged.get(ticket.tenant)

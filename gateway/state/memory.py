@@ -53,6 +53,8 @@ class MemoryBudgets:
         or will not fit in time. Without any limit the tokens are still accounted.
         """
         self._refuse_impossible(kv_tokens, limit_kv_tokens)
+        if (reservation := self._take_at_once(tenant, kv_tokens, limit_kv_tokens)) is not None:
+            return reservation
         waiter: asyncio.Future[MemoryReservation] = asyncio.get_running_loop().create_future()
         ticket = self._queue.join(tenant, kv_tokens, limit_kv_tokens)
         self._waiters[ticket.number] = waiter
@@ -60,6 +62,25 @@ class MemoryBudgets:
         if waiter.done():
             return waiter.result()
         return await self._wait(ticket, waiter, queue_timeout_s)
+
+    def _take_at_once(self, tenant: TenantId, kv_tokens: int, limit_kv_tokens: int | None) -> MemoryReservation | None:
+        """The usual case, without a ticket: nobody waits and there is room."""
+        if self._queue.has_waiting:
+            return None
+        now_s = self._clock.now_s()
+        for closed in self._ledger.expire(now_s):
+            self._observe(closed)
+        ledger = self._ledger
+        if limit_kv_tokens is not None and ledger.inflight_kv_tokens(tenant) + kv_tokens > limit_kv_tokens:
+            return None
+        if self._total_limit is not None and ledger.total_kv_tokens + kv_tokens > self._total_limit:
+            return None
+        number = self._queue.serve_at_once(tenant, kv_tokens)
+        if number is None:
+            return None
+        reservation = ReservationId(number)
+        ledger.open(reservation, tenant, kv_tokens, now_s)
+        return MemoryReservation(self, reservation)
 
     def inflight_kv_tokens(self, tenant: TenantId) -> int:
         return self._ledger.inflight_kv_tokens(tenant)
@@ -161,7 +182,8 @@ class MemoryBudgets:
             closed = self._ledger.settle(reservation, used_kv_tokens, now_s)
         if closed is not None:
             self._observe(closed)
-            self._wake()
+            if self._queue.has_waiting:
+                self._wake()
 
 
 class MemoryReservation:

@@ -132,3 +132,30 @@ def test_backlogged_tenants_never_drift_apart_by_more_than_two_requests(asked: l
             for other in backlogged:
                 assert abs(work[one] - work[other]) <= largest[one] + largest[other]
     assert work == {tenant: sum(cost for owner, cost in asked if owner == tenant) for tenant in largest}
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 1_000)), max_size=30))
+def test_serving_at_once_leaves_the_same_order_behind_as_queueing(history: list[tuple[str, int]]) -> None:
+    quick, slow = AdmissionQueue(), AdmissionQueue()
+    for name, kv_tokens in history:
+        tenant = TenantId(name)
+        assert quick.serve_at_once(tenant, kv_tokens) is not None
+        slow.join(tenant, kv_tokens)
+        assert slow.admit(lambda _: Room.FREE) is not None
+    for queue in (quick, slow):
+        for name in "abcabc":
+            queue.join(TenantId(name), 100)
+    orders = [
+        [ticket.tenant for ticket in iter(lambda q=queue: q.admit(lambda _: Room.FREE), None)]
+        for queue in (quick, slow)
+    ]
+    assert orders[0] == orders[1]
+
+
+def test_nobody_is_served_at_once_past_those_who_wait() -> None:
+    queue = AdmissionQueue()
+    queue.join(TenantId("a"), 10)
+    assert queue.has_waiting
+    assert queue.serve_at_once(TenantId("b"), 1) is None
+    with pytest.raises(ValueError, match="-1"):
+        AdmissionQueue().serve_at_once(TenantId("b"), -1)
