@@ -141,7 +141,12 @@ def _policy(policy: EffectivePolicy) -> dict[str, object]:
         "task_reason": policy.task_reason,
         "mode": policy.mode.value,
         "version": policy.policy_version,
-        "values": {key: {"value": _shown(getattr(policy, key, None)), "reason": reasons[key]} for key in reasons},
+        # A tenant's keys that ended in task and model above (default_task, model_aliases) have no value of their own.
+        "values": {
+            key: {"value": _shown(getattr(policy, name)), "reason": reasons[key]}
+            for key in reasons
+            if hasattr(policy, name := key.rpartition(".")[2])
+        },
     }
 
 

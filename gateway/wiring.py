@@ -63,7 +63,10 @@ def load_world(settings: Settings, key: bytes) -> World:
     overrides = {name: _override(config) for name, config in settings.models.items()}
     catalog = shipped_catalog()
     for name, override in overrides.items():
-        catalog.find(name, override=override)
+        try:
+            catalog.find(name, override=override)
+        except ValueError as error:
+            raise ValueError(f"models.{name}.{error}") from None
     return World(
         policies=policies,
         book=ModelBook(catalog, overrides),

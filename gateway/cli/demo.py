@@ -25,9 +25,10 @@ from typing import IO, Annotated, Any
 
 import httpx
 import typer
+from rich.console import Console
 from rich.progress import Progress
 
-from gateway.cli.output import fail, say, show_table
+from gateway.cli.output import fail, say, show_json, show_table
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.types import Size
@@ -45,6 +46,9 @@ tasks:
   chat: {}
   classify: {max_pixels: 262144, output: jpeg}
 """
+
+
+_Row = dict[str, Any]  # as it is printed by --json
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,7 @@ class _AccessLines:
             return self._lines.get(request_id, {})
 
 
-def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | None) -> list[str]:
+def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | None) -> _Row:
     """Send one picture and tell what was done to it."""
     data = shot.path.read_bytes()
     media_type = mimetypes.guess_type(shot.path.name)[0] or "application/octet-stream"
@@ -139,37 +143,50 @@ def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | Non
     content = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is in the picture?"}]
     body = {"model": MODEL, "messages": [{"role": "user", "content": content}], "max_tokens": 24}
     answer = client.post("/v1/chat/completions", json=body, headers={} if task is None else {"x-vlmgw-task": task})
-    label = task or "default"
+    row: _Row = {"picture": shot.name, "kind": shot.kind, "task": task or "default", "bytes": len(data)}
     if answer.is_error:
-        return [shot.name, shot.kind, label, "", "", f"{len(data):,}", "", "", "", "", answer.json()["error"]["code"]]
+        return row | {"error": answer.json()["error"]["code"]}
     line = lines.of(answer.headers["x-request-id"])
-    image = line["images"]
     original, _, delivered = answer.headers["x-vlmgw-geometry"].partition(" ")
-    counted = answer.json()["usage"]["prompt_tokens_details"]["multimodal_tokens"]["image"]
-    tokens = answer.headers["x-vlmgw-image-tokens"]
-    why = ", ".join(image["changes"]) or "conforming: passed untouched"
-    return [
-        shot.name,
-        shot.kind,
-        label,
-        original,
-        delivered or original,
-        f"{image['bytes_in']:,}",
-        f"{image['bytes_out']:,}",
-        _uncapped_tokens(original),
-        tokens if str(counted) == tokens else f"{tokens} (engine: {counted})",
-        f"{line['backend']} ({line['decision']})",
-        why,
-    ]
+    return row | {
+        "size": original,
+        "sent_size": delivered or original,
+        "sent_bytes": line["images"]["bytes_out"],
+        "tokens_uncapped": _uncapped_tokens(original),
+        "tokens": int(answer.headers["x-vlmgw-image-tokens"]),
+        "tokens_engine": answer.json()["usage"]["prompt_tokens_details"]["multimodal_tokens"]["image"],
+        "backend": line["backend"],
+        "decision": line["decision"],
+        "changes": list(line["images"]["changes"]),
+    }
 
 
-def _uncapped_tokens(size: str) -> str:
+def _uncapped_tokens(size: str) -> int:
     served = ModelBook(shipped_catalog()).serve(MODEL, ())
     width, _, height = size.partition("x")
-    return str(served.family.image_tokens(Size(int(width), int(height)), served.checkpoint).tokens)
+    return served.family.image_tokens(Size(int(width), int(height)), served.checkpoint).tokens
 
 
 _COLUMNS = ("picture", "kind", "task", "size", "sent", "bytes", "sent bytes", "uncapped", "tokens", "backend", "why")
+
+
+def _cells(row: _Row) -> list[str]:
+    """One row of the table, in the order of ``_COLUMNS``."""
+    start = [str(row["picture"]), str(row["kind"]), str(row["task"])]
+    if "error" in row:
+        return [*start, "", "", f"{row['bytes']:,}", "", "", "", "", str(row["error"])]
+    agreed = row["tokens"] == row["tokens_engine"]
+    return [
+        *start,
+        str(row["size"]),
+        str(row["sent_size"]),
+        f"{row['bytes']:,}",
+        f"{row['sent_bytes']:,}",
+        f"{row['tokens_uncapped']:,}",
+        f"{row['tokens']:,}" if agreed else f"{row['tokens']:,} (engine: {row['tokens_engine']:,})",
+        f"{row['backend']} ({row['decision']})",
+        ", ".join(row["changes"]) or "conforming: passed untouched",
+    ]
 
 
 def demo(
@@ -177,7 +194,8 @@ def demo(
         Path | None, typer.Option(help="Your own pictures instead.", exists=True, file_okay=False)
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="End after the table instead of staying up.")] = False,
-    port: Annotated[int, typer.Option(help="Data port; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(help="Data port; 0 takes a free one.", min=0, max=65535)] = 0,
+    json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Start the gateway with two simulated engines, send real photographs, print what was done to each."""
     shots = _pictures(images)
@@ -199,7 +217,11 @@ def demo(
         lines = _AccessLines(gateway.stdout)
         with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
             rows = _send_all(client, lines, shots)
-        show_table(f"What became of each picture ({MODEL}, one request each)", _COLUMNS, rows)
+        if json_output:
+            show_json(rows)
+        else:
+            title = f"What became of each picture ({MODEL}, one request each)"
+            show_table(title, _COLUMNS, [_cells(row) for row in rows])
         _show_affinity(rows)
         if once:
             return
@@ -211,20 +233,25 @@ def demo(
             say("Leaving.")
 
 
-def _send_all(client: httpx.Client, lines: _AccessLines, shots: Sequence[_Shot]) -> list[list[str]]:
-    # The first picture again, by the same and by a thriftier task: same backend, other size.
-    plan = [(shot, None) for shot in shots] + [(shots[0], None), (shots[0], "classify")]
-    rows = []
-    with Progress(transient=True, console=None) as progress:
-        bar = progress.add_task("pictures", total=len(plan))
-        for shot, task in plan:
-            rows.append(_row(client, lines, shot, task))
+def _send_all(client: httpx.Client, lines: _AccessLines, shots: Sequence[_Shot]) -> list[_Row]:
+    """Every picture, then the first that was served again: by the same and by a thriftier task."""
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        bar = progress.add_task("pictures", total=len(shots) + 2)
+        rows = []
+        for shot in shots:
+            rows.append(_row(client, lines, shot, None))
             progress.advance(bar)
+        again = next((shot for shot, row in zip(shots, rows, strict=True) if "backend" in row), None)
+        if again is not None:
+            for task in (None, "classify"):
+                rows.append(_row(client, lines, again, task))
+                progress.advance(bar)
     return rows
 
 
-def _show_affinity(rows: Sequence[Sequence[str]]) -> None:
-    first, again = rows[0], next(row for row in rows[1:] if row[0] == rows[0][0])
-    backend = _COLUMNS.index("backend")
-    places = [row[backend].split(" ")[0] for row in (first, again)]
-    say(f"The same picture twice: {places[0]} and {places[1]}" + (" (one backend)" if len(set(places)) == 1 else ""))
+def _show_affinity(rows: Sequence[_Row]) -> None:
+    served = [row for row in rows if "backend" in row]
+    if not served:
+        raise fail("None of the pictures could be used.")
+    twice = [row["backend"] for row in served if row["picture"] == served[0]["picture"]][:2]
+    say(f"The same picture twice: {' and '.join(twice)}" + (" (one backend)" if len(set(twice)) == 1 else ""))

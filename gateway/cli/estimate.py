@@ -19,6 +19,7 @@ from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import bytes_per_token
+from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
 from gateway.types import Size, TenantId
@@ -26,6 +27,20 @@ from gateway.types import Size, TenantId
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
 # An H100 in bf16 at the share of its peak that prefill and encoders reach in practice, for orders of magnitude only.
 _FLOPS_PER_S = 400e12
+# Key of a row -> heading of its column.
+_COLUMNS = {
+    "image": "image",
+    "model": "model",
+    "size": "size",
+    "target": "target",
+    "grid": "grid",
+    "tokens": "tokens",
+    "tokens_original": "was",
+    "position_advance": "positions",
+    "kv_mb": "KV MB",
+    "prefill_ms": "prefill ms",
+    "encode_ms": "encode ms",
+}
 
 
 def read_size(text: str) -> Size:
@@ -67,36 +82,29 @@ def estimate(  # noqa: PLR0917  # one parameter per flag
     rows = []
     for name in model or ["Qwen/Qwen3-VL-8B-Instruct"]:
         served = book.serve(name, ())
-        cap = _cap(policy_set, TenantId(tenant), task, name)
+        cap = resolve_for(policy_set, tenant, task, name).max_pixels
         rows += [_row(text, read_size(text), served, cap, max_pixels) for text in images]
     if json:
         show_json(rows)
-        return
-    columns = (
-        "image",
-        "model",
-        "size",
-        "target",
-        "grid",
-        "tokens",
-        "was",
-        "positions",
-        "KV MB",
-        "prefill ms",
-        "encode ms",
-    )
-    keys = ("image", "model", "size", "target", "grid", "tokens", "tokens_original", "position_advance", "kv_mb",
-            "prefill_ms", "encode_ms")  # fmt: skip
-    show_table("Image tokens", columns, [[str(row.get(key, "")) for key in keys] for row in rows])
+    else:
+        _show(rows)
+    if any("error" in row for row in rows):
+        raise typer.Exit(1)
+
+
+def _show(rows: list[dict[str, object]]) -> None:
+    shown = [[str(row.get(key, "")) for key in _COLUMNS] for row in rows]
+    show_table("Image tokens", tuple(_COLUMNS.values()), shown)
     for note in sorted({str(row["note"]) for row in rows if row.get("note")}):
         typer.echo(f"note: {note}", err=True)
 
 
-def _cap(policies: PolicySet, tenant: TenantId, task: str | None, model: str) -> int | None:
-    if tenant not in policies.tenants:
+def resolve_for(policies: PolicySet, tenant: str, task: str | None, model: str) -> EffectivePolicy:
+    """The effective policy of a tenant named on the command line. Exits with what would be right."""
+    if TenantId(tenant) not in policies.tenants:
         raise fail(f"There is no tenant {tenant!r}; known: {', '.join(policies.tenants)}.", code=2)
     try:
-        return resolve(policies, tenant=tenant, header_task=task, model=model, body_task=None).max_pixels
+        return resolve(policies, tenant=TenantId(tenant), header_task=task, model=model, body_task=None)
     except GatewayError as error:
         raise fail(error.message, code=2) from None
 

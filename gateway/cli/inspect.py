@@ -118,14 +118,22 @@ def doctor(
         facts = {"version": __version__, "codecs": codecs, "limits": limits, "backends": rows, "problems": problems}
         show_json(facts)
     else:
-        show_table("Codecs", ("what", "value"), [(key, str(value)) for key, value in codecs.items()])
-        show_table("Limits", ("what", "value"), [(key, str(value)) for key, value in limits.items()])
+        show_table("Codecs", ("what", "value"), [(key, _told(value)) for key, value in codecs.items()])
+        show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
         if rows:
-            show_table("Backends", tuple(rows[0]), [[str(value) for value in row.values()] for row in rows])
+            show_table("Backends", tuple(rows[0]), [[_told(value) for value in row.values()] for row in rows])
         for problem in problems:
             say(f"problem: {problem}")
     if problems:
         raise typer.Exit(1)
+
+
+def _told(value: object) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{key}: {entry}" for key, entry in value.items())
+    if isinstance(value, list):
+        return ", ".join(str(entry) for entry in value)
+    return "unknown" if value is None else str(value)
 
 
 def _names(value: object) -> Sequence[object]:

@@ -6,15 +6,17 @@ Decided here: where results are written and what the table shows. Not decided he
 from __future__ import annotations
 
 import asyncio
+import itertools
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import pybase64
 import typer
+from rich.console import Console
 from rich.progress import Progress
 
-from gateway.cli.estimate import load_policy_set
+from gateway.cli.estimate import load_policy_set, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
@@ -28,9 +30,8 @@ from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
-from gateway.policy.resolve import resolve
 from gateway.ports import PrepareJob, SourceRef
-from gateway.types import Call, ImagePart, LongString, Span, TenantId
+from gateway.types import Call, ImagePart, LongString, Span
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
 
 
@@ -61,20 +62,15 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
         settings = replace(settings, models={**settings.models, model: override})
     key = deployment_key(settings)
     world = load_world(settings, key)
+    policy = resolve_for(world.policies, tenant, task, model)
     try:
-        policy = resolve(world.policies, tenant=TenantId(tenant), header_task=task, model=model, body_task=None)
         media = MediaService(media_settings(settings, key), Fetcher(fetch_settings(settings)))
         done = asyncio.run(_all(images, media, world, policy))
     except GatewayError as error:
         raise fail(error.message, code=2) from None
     except (CodecBackendMissing, PoolCannotStart) as error:
         raise fail(str(error), code=2) from None
-    output.mkdir(parents=True, exist_ok=True)
-    for path, result in zip(images, done, strict=True):
-        if result.file is not None:
-            target = output / f"{path.stem}.{result.suffix}"
-            target.write_bytes(result.file)
-            result.row["file"] = str(target)
+    _write(images, done, output)
     rows = [result.row for result in done]
     if json:
         show_json(rows)
@@ -86,10 +82,25 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
         raise typer.Exit(1)
 
 
+def _write(images: list[Path], done: list[_Done], output: Path) -> None:
+    """Write each result under its image's name; a name that is taken, by an original above all, gets a number."""
+    output.mkdir(parents=True, exist_ok=True)
+    taken = {path.resolve() for path in images}
+    for path, result in zip(images, done, strict=True):
+        if result.file is None:
+            continue
+        names = itertools.chain([path.stem], (f"{path.stem}-{number}" for number in itertools.count(2)))
+        targets = (output / f"{name}.{result.suffix}" for name in names)
+        target = next(target for target in targets if target.resolve() not in taken)
+        taken.add(target.resolve())
+        target.write_bytes(result.file)
+        result.row["file"] = str(target)
+
+
 async def _all(images: list[Path], media: MediaService, world: World, policy: EffectivePolicy) -> list[_Done]:
     await media.start()
     try:
-        with Progress(transient=True, disable=len(images) < 2) as progress:
+        with Progress(console=Console(stderr=True), transient=True, disable=len(images) < 2) as progress:
             bar = progress.add_task("images", total=len(images))
             done = []
             for path in images:

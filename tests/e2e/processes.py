@@ -116,6 +116,11 @@ class Gateway:
         assert line is not None, f"never logged: {what}; exit code {self.process.poll()}; {self.said[-500:]}"
         return line
 
+    def lines(self, event: str) -> list[dict[str, Any]]:
+        """What was logged of one kind so far."""
+        with self._came:
+            return [line for line in self._lines if line.get("event") == event]
+
     def access_line(self, request_id: str) -> dict[str, Any]:
         """The access line of one exchange."""
         return self.line(lambda line: line.get("request_id") == request_id, f"the access line of {request_id}")

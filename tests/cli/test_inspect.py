@@ -1,0 +1,160 @@
+"""``check``, ``doctor``, ``explain``, ``hash-key``: they look and tell, and nothing is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.api.auth import hash_key
+from tests.cli.command import NOBODY, run, start
+from tests.simulator import drawn
+from tests.simulator.process import MODEL, SimulatorProcess, chat, image_part
+
+SHIPPED = str(Path(__file__).parents[2] / "policies")
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+# --- check -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_shipped_policies_are_shown_with_where_each_value_comes_from() -> None:
+    ran = run("check", SHIPPED)
+    assert ran.code == 0
+    assert "tenant documents, task ocr" in ran.out
+    assert "documents.yaml:21 tasks.ocr.max_pixels" in ran.out
+    assert "built-in default" not in ran.out.split("tenant documents, task ocr")[1]
+    assert "Configuration is valid" in ran.err
+
+
+def test_check_as_json() -> None:
+    told = run("check", SHIPPED, "--json").json
+    ocr = next(each for each in told["policies"] if (each["tenant"], each["task"]) == ("documents", "ocr"))
+    assert ocr["values"]["max_pixels"]["value"] == "4194304"
+    assert ocr["values"]["hosts"]["value"] == "*.archive.example.com, scans.example.com"
+
+
+def test_secrets_are_masked(tmp_path: Path) -> None:
+    config = write(tmp_path / "gateway.yaml", f"backends: [{{url: '{NOBODY}', api_key: hush-hush}}]")
+    ran = run("check", "--config", config, "--json")
+    assert ran.code == 0
+    assert "hush-hush" not in ran.out
+
+
+def test_every_problem_of_the_policies_is_told_at_once(tmp_path: Path) -> None:
+    write(tmp_path / "default.yaml", "rules:\n  max_image: 3\n  max_image_bytes: 3Mib\n")
+    ran = run("check", str(tmp_path))
+    assert ran.code == 2
+    assert "default.yaml:2 rules.max_image: unknown key; did you mean max_images?" in ran.err
+    assert "did you mean MiB?" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("server: {prot: 3}", "server.prot: unknown setting; did you mean port?"),
+        ("models: {m: {checkpoint: nothing}}", "models.m.checkpoint: the catalogue has no 'nothing'"),
+        ("backends: [{url: nonsense}]", "must be an http:// or https:// URL"),
+        ("a: [", "gateway.yaml"),
+    ],
+)
+def test_problems_of_the_configuration(tmp_path: Path, text: str, said: str) -> None:
+    ran = run("check", "--config", write(tmp_path / "gateway.yaml", text))
+    assert ran.code == 2
+    assert said in ran.err
+
+
+# --- doctor ----------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_tells_codecs_and_limits() -> None:
+    told = run("doctor", "--json").json
+    assert told["codecs"]["default"] in told["codecs"]["available"]
+    assert told["limits"]["cpus"] >= 1
+    assert told["backends"] == []
+
+
+def test_doctor_looks_at_backends() -> None:
+    with SimulatorProcess("--max-model-len", "4096") as engine:
+        ran = start("doctor", "--backend", engine.url, "--json")
+    (row,) = ran.json["backends"]
+    assert (row["engine"], row["models"], row["context_tokens"]) == ("vllm", MODEL, 4096)
+
+
+def test_doctor_names_a_backend_that_does_not_answer() -> None:
+    ran = start("doctor", "--backend", NOBODY)
+    assert ran.code == 1
+    assert "problem: backend 127.0.0.1:9 does not answer" in ran.err
+    assert "None" not in ran.out
+
+
+# --- explain ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def engine_url() -> str:
+    """Explaining sends nothing, so a backend that is not there will do."""
+    return NOBODY
+
+
+def test_explain_tells_policy_plan_estimate_and_decision(tmp_path: Path, engine_url: str) -> None:
+    body = chat("What is it?", image_part(drawn.data_url(drawn.jpeg(2000, 1500))), cache_salt="mine")
+    request = write(tmp_path / "request.json", json.dumps(body))
+    ran = start("explain", request, "--backend", engine_url, "--max-pixels", "1280x32x32", "--policies", SHIPPED)
+    assert ran.code == 0, ran.err
+    told = ran.json
+    assert told["call"]["stripped_fields"] == ["cache_salt"]
+    assert told["policy"]["task_reason"].startswith("default_task: ")
+    assert told["policy"]["values"]["isolation.cache_salt"]["value"] == "none"
+    (image,) = told["images"]
+    assert image["part"].startswith("messages.0.content.1.image_url")
+    assert (image["original"], image["target"], image["tokens"]) == ([2000, 1500], [1312, 960], 1230)
+    assert told["estimate"]["image_tokens"] == 1230
+    assert told["decision"]["backend"] == "127.0.0.1:9"
+    assert told["decision"]["trail"]
+
+
+def test_explain_as_a_tenant_with_a_task(tmp_path: Path, engine_url: str) -> None:
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    write(
+        policies / "acme.yaml", f"tenant: acme\nkeys: ['{hash_key('vgw-acme')}']\ndefault_task: ocr\ntasks: {{ocr:}}\n"
+    )
+    request = write(tmp_path / "request.json", json.dumps(chat("hi")))
+    common = ("explain", request, "--backend", engine_url, "--policies", str(policies))
+    allowed = start(*common, "--key", "vgw-acme", "--task", "ocr")
+    assert (allowed.code, allowed.json["policy"]["tenant"], allowed.json["policy"]["task"]) == (0, "acme", "ocr")
+    wrong_task = start(*common, "--key", "vgw-acme", "--task", "dance")
+    assert (wrong_task.code, wrong_task.json["refused"]["code"]) == (1, "not_permitted")
+    wrong_key = start(*common, "--key", "vgw-other")
+    assert (wrong_key.code, wrong_key.json["refused"]["code"]) == (1, "unauthenticated")
+
+
+def test_explain_says_what_would_be_refused(tmp_path: Path, engine_url: str) -> None:
+    request = write(tmp_path / "request.json", "nonsense")
+    ran = start("explain", request, "--backend", engine_url)
+    assert ran.code == 1
+    assert ran.json["refused"]["code"] == "not_json"
+
+
+def test_explain_wants_a_file() -> None:
+    assert run("explain", "no-such-file.json").code == 2
+
+
+# --- hash-key --------------------------------------------------------------------------------------------------------
+
+
+def test_a_key_is_hashed() -> None:
+    assert run("hash-key", "abc").out == f"hash: sha256:{hashlib.sha256(b'abc').hexdigest()}\n"
+
+
+def test_a_key_is_made() -> None:
+    key, hashed = (line.split(": ")[1].strip() for line in run("hash-key").out.splitlines())
+    assert hash_key(key) == hashed
+    assert run("hash-key").out.splitlines()[0] != f"key:  {key}"

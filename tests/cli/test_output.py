@@ -1,0 +1,38 @@
+"""Results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.cli.output import fail, say, show_json, show_table
+
+
+def test_a_failure_is_said_with_its_problems_and_returned(capsys: pytest.CaptureFixture[str]) -> None:
+    error = fail("It cannot be used:", ["first [bold]", "second"], code=2)
+    said = capsys.readouterr()
+    assert error.exit_code == 2
+    assert said.out == ""
+    assert said.err == "It cannot be used:\n  first [bold]\n  second\n"
+
+
+def test_what_happens_is_said_on_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    say("on [port] 1")
+    assert capsys.readouterr() == ("", "on [port] 1\n")
+
+
+def test_json_keeps_every_letter(capsys: pytest.CaptureFixture[str]) -> None:
+    show_json({"name": "Ä"})
+    out = capsys.readouterr().out
+    assert "Ä" in out
+    assert json.loads(out) == {"name": "Ä"}
+
+
+def test_numbers_stand_to_the_right_and_text_to_the_left(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table("Title", ("name", "count"), [["a", "1,000"], ["longer", "2"], ["none", ""]])
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if line.strip().startswith("longer"))
+    first = next(line for line in lines if line.strip().startswith("a "))
+    assert row.rindex("2") == first.rindex("0")
+    assert row.index("longer") == first.index("a")

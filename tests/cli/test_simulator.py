@@ -1,0 +1,41 @@
+"""``engine-sim``: the stand-in engine as a command of ours, with flags of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from tests.cli.command import start
+
+
+def test_help_is_the_simulator_s_own() -> None:
+    ran = start("engine-sim", "--help")
+    assert ran.code == 0
+    assert "--prefill-tokens-per-s" in ran.out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--port", "x"], ["--no-such-flag"], ["--engine", "other"], ["--kv-tokens", "1"]]
+)
+def test_wrong_flags_exit_with_2(arguments: list[str]) -> None:
+    ran = start("engine-sim", *arguments)
+    assert ran.code == 2
+    assert "engine-sim: error:" in ran.err
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_it_serves_until_it_is_told_to_leave(engine: str) -> None:
+    command = [sys.executable, "-m", "gateway", "engine-sim", "--port", "0", "--engine", engine, "--speed", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        assert ready["engine"] == engine
+        models = httpx.get(f"{ready['url']}/v1/models", trust_env=False).json()
+        assert models["data"][0]["id"] == ready["model"]
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=20) == 0
