@@ -124,7 +124,8 @@ def test_explain_as_a_tenant_with_a_task(tmp_path: Path, engine_url: str) -> Non
     policies = tmp_path / "policies"
     policies.mkdir()
     write(
-        policies / "acme.yaml", f"tenant: acme\nkeys: ['{hash_key('vgw-acme')}']\ndefault_task: ocr\ntasks: {{ocr:}}\n"
+        policies / "acme.yaml",
+        f"tenant: acme\nkeys: ['{hash_key('vgw-acme')}']\ndefault_task: ocr\ntasks: {{ocr: {{}}}}\n",
     )
     request = write(tmp_path / "request.json", json.dumps(chat("hi")))
     common = ("explain", request, "--backend", engine_url, "--policies", str(policies))
