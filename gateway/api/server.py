@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from gateway.api.connection import Connections
 from gateway.api.handler import DataHandler
 
 # One readable chunk per body read: asyncio hands over up to 256 KiB at once.
@@ -42,7 +43,7 @@ class DataServer:
 
     async def start(self) -> int:
         """Begin to accept; returns the port."""
-        server = web.Server(
+        server = Connections(
             self._handler.handle,
             handler_cancellation=True,
             access_log=None,

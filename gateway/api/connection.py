@@ -1,0 +1,52 @@
+"""One client connection on aiohttp: what is answered to bytes that are no HTTP request, and to what nobody caught.
+
+Decided here: that both get our envelope instead of aiohttp's text, which quotes the offending bytes, and that the
+former leave no traceback (it would hold a piece of a header, perhaps of a key). Not decided here: anything about a
+request that could be read.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from aiohttp import web
+
+from gateway.api.problems import error_headers
+from gateway.dialects import DIALECTS
+from gateway.errors import GatewayBug, GatewayError, Malformed
+from gateway.types import RequestId
+
+
+class Connection(web.RequestHandler):
+    """aiohttp's protocol with error answers of ours."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,  # noqa: ARG002  # aiohttp's words, which quote the client's bytes
+    ) -> web.StreamResponse:
+        if status >= 500:
+            self.log_exception("Not handled", exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("half an answer is sent; it can only be cut")
+        error: GatewayError = GatewayBug() if status >= 500 else Malformed("This is not an HTTP request we can read.")
+        request_id = RequestId(uuid.uuid4().hex)
+        response = web.Response(
+            status=error.status,
+            headers=error_headers(error, request_id),
+            body=DIALECTS[0].error_body(error, request_id),
+            content_type="application/json",
+        )
+        response.force_close()
+        return response
+
+
+class Connections(web.Server):
+    """aiohttp's low-level server, making connections of the class above."""
+
+    def __call__(self) -> web.RequestHandler:
+        return Connection(self, loop=self._loop, **self._kwargs)

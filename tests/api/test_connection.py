@@ -1,0 +1,51 @@
+"""Bytes that are no request, and what nobody caught: our envelope, and nothing of theirs in it or in the log."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from gateway.api.client import HttpClient
+from tests.api.harness import Wire, post, serving
+
+KEY = b"Authorization: Bearer sk-very-private"
+UNREADABLE = {
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+    "length and chunks": b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "no method": b"sk-very-private\r\n\r\n",
+    "long line": b"GET /health HTTP/1.1\r\n" + KEY * 300 + b"\r\n\r\n",
+    "many headers": b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(200)) + b"\r\n",
+    "bytes in the path": b"GET /sk-very-private\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    "space before the colon": b"GET /health HTTP/1.1\r\nAuthorization : sk-very-private\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+async def test_what_is_no_request_is_refused_in_our_words(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO):
+        async with serving() as (state, wire):
+            await wire.send(UNREADABLE[name])
+            answer = await wire.answer()
+            assert (answer.status, answer.json()["error"]["code"]) == (400, "malformed")
+            assert len(answer.headers["x-request-id"]) == 32
+            assert "private" not in answer.head + answer.body.decode()
+            assert await wire.rest() == b""
+            assert state.heads == []
+            other = await Wire.to(state.port)
+            await other.send(post(b"still here"))
+            assert (await other.answer()).body == b"still here"
+            other.close()
+    assert "private" not in caplog.text
+
+
+async def test_what_nobody_caught_is_a_bug_without_its_words_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(client: HttpClient) -> None:
+        raise LookupError("10.0.0.7")
+
+    async with serving(broken) as (_, wire):
+        await wire.send(post(b""))
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (500, "gateway_bug")
+        assert b"10.0.0.7" not in answer.body
+    assert "LookupError" in caplog.text
