@@ -1,4 +1,4 @@
-"""Real processes that are measured from outside: started, asked over one keep-alive connection, their CPU read from /proc.
+"""Real processes measured from outside: started, asked over one keep-alive connection, their CPU read from /proc.
 
 CPU is what the kernel accounted to all threads of all processes of a contender (``schedstat``, nanoseconds), so that
 what a gateway does in its workers and its admin thread counts as well.
@@ -60,6 +60,7 @@ def started(command: Sequence[str], **environment: str) -> Iterator[tuple[subpro
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
+    """Ask it to end, and end it when it does not within five seconds."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(timeout=5)
@@ -69,6 +70,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def module(name: str, *arguments: str) -> list[str]:
+    """The command line of ``python -m name`` in this environment."""
     return [sys.executable, "-m", name, *arguments]
 
 
@@ -88,10 +90,13 @@ def relay_and_gateway(serve_arguments: Sequence[str] = ()) -> Iterator[tuple[int
         assert gateway.stdout is not None
         drain = subprocess.Popen(["cat"], stdin=gateway.stdout, stdout=log)
         stack.callback(drain.kill)
-        yield int(str(stub["port"])), [
-            Contender("relay", int(str(at["port"])), relay.pid, {}),
-            Contender("gateway", int(str(ready["data_port"])), gateway.pid, {}),
-        ]
+        yield (
+            int(str(stub["port"])),
+            [
+                Contender("relay", int(str(at["port"])), relay.pid, {}),
+                Contender("gateway", int(str(ready["data_port"])), gateway.pid, {}),
+            ],
+        )
 
 
 def family_of(pid: int) -> list[int]:

@@ -19,6 +19,7 @@ import pybase64
 
 from benchmarks.native import Step, native_steps
 from benchmarks.pictures import Picture, build, own_pictures
+from benchmarks.request import gateway_cost
 from benchmarks.timing import Options, Timing, interleave, machine_facts
 from gateway.media import codecs
 from gateway.media.codecs.probe import probe_all
@@ -72,6 +73,10 @@ def run(options: Options) -> dict[str, object]:
     command = [sys.executable, "-m", "benchmarks.image", str(options.rounds or _ROUNDS), str(options.images or "")]
     done = subprocess.run(command, env={**os.environ, **_WORKER_ENVIRONMENT}, stdout=subprocess.PIPE, check=True)
     measured: dict[str, object] = json.loads(done.stdout)
+    pictures = own_pictures(options.images) if options.images else build()
+    photo = next((picture for picture in pictures if picture.path.suffix in (".jpg", ".jpeg")), None)
+    if photo is not None:
+        measured["request"] = {"picture": photo.name, **gateway_cost(photo, options.rounds or _ROUNDS)}
     return measured
 
 
@@ -163,6 +168,8 @@ def table(report: dict[str, object]) -> list[str]:
     for name, entry in report.items():
         if isinstance(entry, dict) and "ratio_to_native" in entry:
             lines.append(f"{name:24} {entry['job_ms']:8.1f} {entry['native_ms']:8.1f} {entry['ratio_to_native']:6.2f}")
+    if isinstance(whole := report.get("request"), dict):
+        lines.append(f"whole request ({whole['picture']}): {whole['gateway_cpu_ms']} CPU-ms in all processes")
     return lines
 
 

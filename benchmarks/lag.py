@@ -88,7 +88,7 @@ async def _measure(port: int, picture: Path, rounds: int) -> dict[str, object]:
 
 async def _load(port: int, picture: Path, duration_s: float) -> dict[str, int]:
     """Ask with four times as many requests at once as there are CPUs, each with an image not seen before."""
-    data = picture.read_bytes()
+    data = await asyncio.to_thread(picture.read_bytes)
     end_s = time.monotonic() + duration_s
     counts: dict[str, int] = {}
 
@@ -118,6 +118,7 @@ def run(options: Options) -> dict[str, object]:
 
 
 def table(report: dict[str, object]) -> list[str]:
+    """Lines for people."""
     parts = {name: cast("dict[str, float]", report[name]) for name in ("idle", "saturated")}
     lines = [f"{name:10} p50 {part['p50_ms']:7.3f} ms  p99 {part['p99_ms']:7.3f} ms" for name, part in parts.items()]
     return [*lines, f"saturated / idle at p99: {report['lag_p99_ratio']}"]

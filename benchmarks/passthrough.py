@@ -1,4 +1,4 @@
-"""Text requests at concurrency 1: all of the journey (key, policy, budget, route, metrics, log) against a bare relay and LiteLLM.
+"""Text requests at concurrency 1: all of the journey (policy, budget, route, metrics, log) against relay and LiteLLM.
 
 LiteLLM's proxy lives in an environment of its own, made on first use (``.bench/litellm``); where it cannot be installed
 the report says so and has no ratio to it.
@@ -75,7 +75,7 @@ def _litellm(command: Path, stub_port: int) -> Iterator[Contender]:
 
 
 def run(options: Options) -> dict[str, object]:
-    """``text.cpu_ratio_to_relay``, ``text.cpu_ratio_to_litellm`` and ``text.added_p50_ms``; medians of one interleaved run."""
+    """``text.cpu_ratio_to_relay``, ``.cpu_ratio_to_litellm``, ``.added_p50_ms``; medians of one interleaved run."""
     rounds = options.rounds or 15
     command = _installed()
     with relay_and_gateway() as (stub_port, contenders):
@@ -84,7 +84,11 @@ def run(options: Options) -> dict[str, object]:
         else:
             with _litellm(command, stub_port) as litellm:
                 costs = measure([*contenders, litellm], _BODY, rounds=rounds, per_round=100, warm_up=100)
-    return {"text": _ratios(costs), "costs": {name: c.to_json() for name, c in costs.items()}, "machine": machine_facts()}
+    return {
+        "text": _ratios(costs),
+        "costs": {name: c.to_json() for name, c in costs.items()},
+        "machine": machine_facts(),
+    }
 
 
 def _ratios(costs: dict[str, Cost]) -> dict[str, float | None]:
@@ -97,6 +101,7 @@ def _ratios(costs: dict[str, Cost]) -> dict[str, float | None]:
 
 
 def table(report: dict[str, object]) -> list[str]:
+    """Lines for people."""
     costs = cast("dict[str, dict[str, float]]", report["costs"])
     ratios = cast("dict[str, float | None]", report["text"])
     lines = [f"{name:10} {cost['cpu_ms']:8.3f} CPU-ms  p50 {cost['p50_ms']:8.3f} ms" for name, cost in costs.items()]

@@ -13,7 +13,9 @@ import sys
 import aiohttp
 from aiohttp import web
 
-_HOP = frozenset({"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length"})
+_HOP = frozenset(
+    {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length"}
+)
 
 
 async def _serve(backend: str) -> None:

@@ -17,7 +17,10 @@ _ANSWER = json.dumps({
     "usage": _USAGE,
 }).encode()  # fmt: skip
 _MODELS = json.dumps(
-    {"object": "list", "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 262144}]}
+    {
+        "object": "list",
+        "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 262144}],
+    }
 ).encode()
 _GET = {b"/v1/models": _MODELS, b"/version": b'{"version":"0.32.0"}', b"/health": b"", b"/metrics": b""}
 

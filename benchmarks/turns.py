@@ -38,7 +38,9 @@ def _photographs(options: Options) -> list[bytes]:
         left = (index * 97) % (width - side_w + 1)
         top = (index * 61) % (height - side_h + 1)
         crop = np.ascontiguousarray(pixels[top : top + side_h, left : left + side_w])
-        found.append(min((_encoded(crop, quality) for quality in (70, 80, 85, 90, 95)), key=lambda f: abs(len(f) - each_bytes)))
+        found.append(
+            min((_encoded(crop, quality) for quality in (70, 80, 85, 90, 95)), key=lambda f: abs(len(f) - each_bytes))
+        )
     return found
 
 
@@ -73,6 +75,7 @@ def run(options: Options) -> dict[str, object]:
 
 
 def table(report: dict[str, object]) -> list[str]:
+    """Lines for people."""
     costs = cast("dict[str, dict[str, float]]", report["costs"])
     lines = [f"{name:10} {cost['cpu_ms']:8.2f} CPU-ms  p50 {cost['p50_ms']:8.2f} ms" for name, cost in costs.items()]
     return [*lines, f"gateway / relay: {report['cpu_ratio_to_relay']} x CPU ({report['body_bytes']:,} bytes of body)"]
