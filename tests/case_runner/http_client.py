@@ -126,7 +126,11 @@ async def exchange(
     """Send one request on a connection of its own and read the response to its end."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     sock.setblocking(False)
-    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
+    except BaseException:
+        sock.close()
+        raise
     wire = Wire(sock).start()
     response = Response(time.monotonic())
     leaves = closes or ClientCloses()
@@ -139,6 +143,9 @@ async def exchange(
         response.ending = "no-response" if response.head is None else "aborted"
     except BadMessage as error:
         response.ending, response.problem = "aborted", str(error)
+    except asyncio.CancelledError:
+        await wire.close()
+        raise
     response.ended_at_s = time.monotonic()
     if watch_close and response.ending == "complete":
         response.closed_afterwards = await _closes(wire)

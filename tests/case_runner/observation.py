@@ -32,10 +32,7 @@ class Exchange:
     @property
     def sent_json(self) -> Any:
         """The client's body parsed; MISSING when it is no JSON."""
-        try:
-            return pointer.parse(self.request_body)
-        except (ValueError, RecursionError):
-            return pointer.MISSING
+        return pointer.parsed(self.request_body)
 
     @property
     def error(self) -> dict[str, Any]:

@@ -21,6 +21,14 @@ def parse(text: bytes | str) -> Any:
     return json.loads(text, parse_float=Decimal)
 
 
+def parsed(text: bytes | str) -> Any:
+    """The same, with MISSING for what is no JSON."""
+    try:
+        return parse(text)
+    except (ValueError, RecursionError):
+        return MISSING
+
+
 def check_no_duplicates(text: bytes) -> None:
     """Raises DuplicateKey naming the first key that an object has twice."""
 

@@ -140,7 +140,9 @@ class Topology:
 
 def plain_request() -> bytes:
     """A request of text alone."""
-    return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": "Are you there?"}]}).encode()
+    return json.dumps(
+        {"model": MODEL, "messages": [{"role": "user", "content": "Are you there?"}], "max_tokens": 1}
+    ).encode()
 
 
 def picture_request(data_url: str) -> bytes:

@@ -70,7 +70,11 @@ def listen(address: str, port: int = 0, *, accepting: bool = True) -> socket.soc
     """A bound socket. Without ``accepting`` the port is held but connections to it are refused."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind((address, port))
+    try:
+        listener.bind((address, port))
+    except OSError:
+        listener.close()
+        raise
     listener.setblocking(False)
     if accepting:
         listener.listen(128)

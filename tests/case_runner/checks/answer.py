@@ -97,7 +97,7 @@ def _tokens_of_forwarded(scope: Scope) -> int:
     grid = scope.seen.grid
     count = 0
     for call in scope.calls:
-        for part in pointer.pictures(pointer.parse(call.body)):
+        for part in pointer.pictures(pointer.parsed(call.body)):
             source = part.get("image_url")
             text = source.get("url") if isinstance(source, dict) else source
             picture = pictures.decode(pictures.picture_bytes(str(text))[1])

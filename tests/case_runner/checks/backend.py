@@ -32,10 +32,7 @@ class Forwarded:
     @property
     def body(self) -> Any:
         """Its body parsed; MISSING when it is no JSON."""
-        try:
-            return pointer.parse(self.call.body)
-        except (ValueError, RecursionError):
-            return MISSING
+        return pointer.parsed(self.call.body)
 
 
 def _image_count(seen: Forwarded, wanted: int, _: Mapping[str, Any]) -> Problems:

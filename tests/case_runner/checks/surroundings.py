@@ -151,11 +151,7 @@ def uuids(exchange: Exchange) -> list[str]:
     """The uuids beside pictures in the bodies that went to a backend."""
     found = []
     for call in exchange.calls:
-        try:
-            document = pointer.parse(call.body)
-        except ValueError:
-            continue
-        found += [str(part["uuid"]) for part in pointer.pictures(document) if part.get("uuid")]
+        found += [str(part["uuid"]) for part in pointer.pictures(pointer.parsed(call.body)) if part.get("uuid")]
     return found
 
 
@@ -225,7 +221,7 @@ def _forwarded_uuid(scope: Scope, relation: dict[str, Any]) -> Problems:
 
 def _json_rule(scope: Scope, relation: dict[str, Any]) -> Problems:
     found = [
-        look_up(pointer.parse(call.body), relation["json"]) for each in _of(scope, relation) for call in each.calls
+        look_up(pointer.parsed(call.body), relation["json"]) for each in _of(scope, relation) for call in each.calls
     ]
     shown = [None if value is MISSING else value for value in found]
     match relation.get("rule"):
