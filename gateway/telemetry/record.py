@@ -135,7 +135,7 @@ def access_line(x: ExchangeRecord) -> dict[str, object]:
         "event": "exchange",
         "request_id": x.request_id,
         "dialect": x.dialect,
-        "path": x.path,
+        "path": x.path[:256],
         "status": x.status,
         "outcome": x.outcome,
         "total_ms": _ms(ended - x.started_s),

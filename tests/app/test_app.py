@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import struct
 import time
 import zlib
 from pathlib import Path
 
 import httpx
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.api.auth import hash_key
@@ -315,3 +317,16 @@ async def test_looking_at_backends_and_explaining_offline_leave_nothing_running(
         assert "refused" not in told
         assert "/v1/chat/completions" not in behind.targets
         assert [task for task in asyncio.all_tasks() if "watch" in task.get_name()] == []
+
+
+@pytest.mark.parametrize("taken", ["server.port", "server.admin_port"])
+async def test_a_start_that_fails_leaves_nothing_behind(taken: str) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        gateway = Gateway(settings_for("http://127.0.0.1:9", **{taken: holder.getsockname()[1]}))
+        with pytest.raises(OSError, match="in use"):
+            await gateway.start()
+        await gateway.stop()
+        await gateway.stop()
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -166,6 +166,8 @@ def test_optional_fields_are_absent_rather_than_null() -> None:
         "not_json", "d", True, 2, 250.0, ["x"],
     )  # fmt: skip
     assert len(line["model"]) == 128
+    _, (line,) = counted(exchange(path="/" + "x" * 8000))
+    assert len(line["path"]) == 256
 
 
 @pytest.mark.parametrize("name", ["two images", "keep-alive comments, refused", "backend refuses"])
