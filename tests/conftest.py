@@ -27,6 +27,11 @@ hypothesis.settings.register_profile("explore", deadline=None, max_examples=2_00
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--oracle DIR``: the tables that tests/golden checks; its own copies without it."""
+    parser.addoption("--oracle", metavar="DIR", default=None, help="directory of token tables for tests/golden")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave tests/engine to `make engine-test`, which runs it in an environment that holds a real engine."""
     asked_for = any("engine" in Path(argument).parts for argument in config.invocation_params.args)
