@@ -199,7 +199,7 @@ async def test_a_slow_reader_holds_the_engine_back() -> None:
         async with gateway.data.stream("POST", "/v1/chat/completions", json=chat_body(stream=True)) as answer:
             assert answer.status_code == 200
             seen = -1
-            while seen != sent:  # until it stands still
+            while seen != sent or not sent:  # until it stands still
                 seen = sent
                 await asyncio.sleep(0.2)
             # Two sockets' kernel buffers and our own water marks, and nothing that grows with the answer.
