@@ -40,6 +40,11 @@ class Answer:
         return int(self.headers["x-vlmgw-image-tokens"])
 
     @property
+    def original_image_tokens(self) -> int:
+        """The gateway's word on the picture as it came."""
+        return int(self.headers["x-vlmgw-image-tokens-original"])
+
+    @property
     def images(self) -> str:
         """How many were passed, shrunk and recoded."""
         return self.headers["x-vlmgw-images"]

@@ -16,7 +16,8 @@ MODELS = ("qwen3vl", "qwen25vl")
 CAPPED = "-capped"
 # 576 tokens of 32 x 32 pixels, 752 of 28 x 28.
 ENGINE_CAP_PIXELS = 768 * 768
-POLICY = {"tasks": {"chat": {}, "classify": {"max_pixels": 256 * 32 * 32}}}
+POLICY_CAP_PIXELS = 512 * 512
+POLICY = {"tasks": {"chat": {}, "classify": {"max_pixels": POLICY_CAP_PIXELS}}}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,6 +60,8 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         ]
         folder = tmp_path_factory.mktemp("gateway")
         yield Site(engines, stack.enter_context(GatewayProcess(folder, backends, POLICY)))
+        for server in engines.values():
+            server.ask_to_end()
 
 
 @pytest.fixture(params=MODELS)

@@ -35,7 +35,8 @@ def test_leaving_a_stream(site: Site, engine: VllmServer) -> None:
     request = body(engine.served_name, jpeg(drawn(320, 240)), stream=True) | ENDLESS
     url = f"{site.gateway.url}/v1/chat/completions"
     with httpx.stream("POST", url, json=request, timeout=60, trust_env=False) as response:
-        next(response.iter_lines())
+        lines = response.iter_lines()
+        next(lines)
         wait_until(lambda: engine.running_requests() == 1, STOP_DEADLINE_S, "the engine generates")
 
 

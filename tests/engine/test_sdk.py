@@ -92,7 +92,7 @@ def test_a_broken_picture_is_named(client: openai.OpenAI, model: str) -> None:
     broken = messages(data_url(jpeg(drawn(640, 480))[:2000]))
     with pytest.raises(openai.BadRequestError) as caught:
         client.chat.completions.create(model=model, messages=broken)
-    assert caught.value.param == "messages.0.content.0.image_url"
+    assert str(caught.value.param).startswith("messages.0.content.0.image_url")
 
 
 def test_a_timeout(client: openai.OpenAI, model: str) -> None:

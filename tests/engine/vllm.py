@@ -94,10 +94,15 @@ class VllmServer:
         except httpx.HTTPError:
             return False
 
+    def ask_to_end(self) -> None:
+        """Return at once, so that several end side by side."""
+        if self._process is not None:
+            self._process.terminate()
+
     def end(self) -> None:
         """Ask it to end, then insist. With requests in flight vLLM does not end by being asked."""
         if self._process is not None:
-            self._process.terminate()
+            self.ask_to_end()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(END_DEADLINE_S)
             # Its engine and its resource tracker may outlive it for a moment; the tracker frees the shared memory.
