@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from gateway.errors import Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
+from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
 from gateway.models.book import ModelBook
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import PolicySet
@@ -114,6 +114,18 @@ async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) ->
 def refused_answer(refusal: NotTaken) -> UpstreamResponse | None:
     """What the backend answered when it refused; whoever does not relay it closes it."""
     return cast("UpstreamResponse | None", refusal.response)  # errors lie below ports and cannot name it
+
+
+def check_continues(response: UpstreamResponse) -> None:
+    """Within an event stream that we have begun, only an event stream of the backend's can follow. Raises BackendFailed.
+
+    The backend's own text goes nowhere: it may quote the prompt.
+    """
+    if response.status != 200:
+        raise BackendFailed(f"The backend refused the request with status {response.status}.")
+    kinds = [value.lower() for name, value in response.headers if name.lower() == "content-type"]
+    if not any(kind.startswith("text/event-stream") for kind in kinds):
+        raise BackendFailed("The backend did not answer with an event stream.")
 
 
 def outcome_of(error: GatewayError) -> str:

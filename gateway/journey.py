@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 from gateway import exchange as frame
 from gateway.dialects import Dialect
 from gateway.errors import (
-    BackendFailed,
     BackendUnreachable,
     GatewayError,
     ModelNotFound,
@@ -361,9 +360,9 @@ def _request(trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine
 async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) -> bytes:
     """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
     x, client, record = trip.x, trip.x.client, trip.x.record
-    if client.started and response.status != 200:
-        raise BackendFailed(f"The backend refused the request with status {response.status}.")  # may quote the prompt
-    if not client.started:
+    if client.started:
+        frame.check_continues(response)
+    else:
         record.status = response.status
     headers = response_headers(record, decision, response.headers)
     record.first_byte_s = x.ports.clock.now_s()

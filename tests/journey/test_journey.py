@@ -190,6 +190,11 @@ def test_after_the_first_comment_a_backends_refusal_is_a_stream_error() -> None:
     assert "400" in error.message
 
 
+def test_after_the_first_comment_only_a_stream_may_follow() -> None:
+    error = refused(replace(SETTINGS["keep-alive comments"], answers=(PLAIN,)))
+    assert (error.code, error.message) == ("backend_failed", "The backend did not answer with an event stream.")
+
+
 def test_usage_is_found_at_the_end_of_a_long_stream() -> None:
     filler = tuple(b'data: {"choices":[{"delta":{"content":"' + b"x" * 9_000 + b'"}}]}\n\n' for _ in range(20))
     long = replace(EVENTS, pieces=filler + EVENTS.pieces[1:])
