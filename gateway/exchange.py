@@ -117,9 +117,9 @@ def refused_answer(refusal: NotTaken) -> UpstreamResponse | None:
 
 
 def check_continues(response: UpstreamResponse) -> None:
-    """Within an event stream that we have begun, only an event stream of the backend's can follow. Raises BackendFailed.
+    """Within an event stream that we have begun, only the backend's event stream can follow.
 
-    The backend's own text goes nowhere: it may quote the prompt.
+    Raises BackendFailed, without the backend's own text: it may quote the prompt.
     """
     if response.status != 200:
         raise BackendFailed(f"The backend refused the request with status {response.status}.")
