@@ -1,13 +1,14 @@
 """KV cache: bytes per token from a model's shape, and what one request holds.
 
 Decided here: the arithmetic of vLLM 0.32.0's cache specs (FullAttentionSpec, MLAAttentionSpec, SlidingWindowSpec,
-MambaSpec) at tensor parallel 1. Not decided here: a model's shape (`checkpoints.toml`) and what a budget allows.
+MambaSpec), of a whole model or of one tensor-parallel rank's share. Not decided here: a model's shape
+(`checkpoints.toml`, or its own config.json through `hub`) and what a budget allows.
 Elements are 2 bytes (bf16) unless told otherwise (fp8: 1).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 DEFAULT_BLOCK_TOKENS: Final = 16  # vLLM's and SGLang's page where nothing else is known
@@ -144,6 +145,30 @@ def request_kv_bytes(
         page_bytes = block * _layer_bytes_per_token(shape, element_bytes)
         held += shape.linear.layers * max(page_bytes, shape.linear.state_bytes)
     return held + encoder_tokens * bytes_per_encoder_token(shape, element_bytes=element_bytes)
+
+
+def tensor_share(shape: KvShape, ranks: int) -> KvShape:
+    """What one of ``ranks`` (>= 1) tensor-parallel workers keeps: KV heads are split, and below one each replicated.
+
+    An MLA latent is replicated on every rank; linear layers split their heads. Source: vLLM 0.32.0,
+    ``ModelConfig.get_num_kv_heads`` and ``gated_delta_net_state_shape``.
+    """
+    if ranks < 1:
+        raise ValueError(f"ranks must be at least 1, not {ranks}")
+
+    def share(heads: int) -> int:
+        return max(1, heads // ranks)
+
+    linear = shape.linear
+    if linear is not None:
+        linear = replace(linear, key_heads=share(linear.key_heads), value_heads=share(linear.value_heads))
+    return replace(
+        shape,
+        kv_heads=shape.kv_heads if shape.latent_dim is not None else share(shape.kv_heads),
+        window_layers=tuple(replace(window, kv_heads=share(window.kv_heads)) for window in shape.window_layers),
+        linear=linear,
+        cross=None if shape.cross is None else replace(shape.cross, kv_heads=share(shape.cross.kv_heads)),
+    )
 
 
 def _pair_bytes(layers: int, kv_heads: int, head_dim: int, element_bytes: int) -> int:

@@ -92,3 +92,15 @@ def test_a_longer_request_never_holds_less(tokens: int, more: int) -> None:
 def test_counts_that_cannot_be_are_refused(counts: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="prompt_tokens"):
         kv.request_kv_tokens(*counts)
+
+
+def test_ranks_split_heads_but_never_below_one() -> None:
+    assert kv.bytes_per_token(kv.tensor_share(LLAMA_70B, 4)) * 4 == kv.bytes_per_token(LLAMA_70B)
+    assert kv.tensor_share(LLAMA_70B, 16).kv_heads == 1  # replicated: two ranks hold the same head
+    assert kv.tensor_share(DEEPSEEK, 8) == DEEPSEEK
+    assert kv.tensor_share(QWEN35_SMALL, 2).linear == kv.LinearLayers(18, 8, 8, 128, 128, 4)
+    assert kv.tensor_share(GEMMA3_4B, 4).window_layers[0].kv_heads == 1
+    assert kv.tensor_share(LLAMA_VISION, 2).cross == kv.CrossLayers(8, 4, 128)
+    assert kv.tensor_share(LLAMA_70B, 1) == LLAMA_70B
+    with pytest.raises(ValueError, match="ranks"):
+        kv.tensor_share(LLAMA_70B, 0)
