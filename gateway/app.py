@@ -48,6 +48,7 @@ from gateway.wiring import deployment_key, fetch_settings, load_world, media_set
 
 CANARY_PERIOD_S = 0.010
 STALL_S = 0.050
+GC_THRESHOLDS = (20_000, 50, 100)
 
 
 class MonotonicClock:
@@ -182,6 +183,9 @@ class Gateway:
         # What start-up made lives as long as the process: keep the collector from walking it again and again.
         gc.collect()
         gc.freeze()
+        # A request makes some hundred short-lived objects and no cycles; the default of 700 would look at the youngest
+        # generation in the middle of every other request (6 % of a text request's CPU, interleaved measurement).
+        gc.set_threshold(*GC_THRESHOLDS)
         self._log.event(
             "info", "started", version=__version__, data_port=data_port, admin_port=admin_port,
             codec_backend=self._codec_backend, plan_version=self._media.plan_version,
