@@ -129,6 +129,10 @@ class Asker:
         self._contender = contender
         self._connection = http.client.HTTPConnection("127.0.0.1", contender.port, timeout=60)
 
+    def renew(self) -> None:
+        """Connect anew with the next request: servers close what was idle while the others had their turn."""
+        self._connection.close()
+
     def ask(self, body: bytes) -> float:
         """Send one chat request; seconds until the answer was read. Raises RuntimeError unless it was 200."""
         headers = {"Content-Type": "application/json", **self._contender.headers}
@@ -157,6 +161,7 @@ def measure(
     for _ in range(rounds):
         shuffle(order)
         for contender in order:
+            askers[contender.name].renew()
             before_s = cpu_s(contender.pid)
             latency_ms[contender.name] += [1000 * askers[contender.name].ask(body) for _ in range(per_round)]
             cpu_ms[contender.name].append(1000 * (cpu_s(contender.pid) - before_s) / per_round)
