@@ -261,6 +261,9 @@ class Acceptor:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for wire in self.wires:  # also those whose task was ended before it began
+            await wire.close()
+        self.wires.clear()
 
     async def stop(self) -> None:
         """Stop listening and end every connection."""
