@@ -24,6 +24,8 @@ from gateway.record import RequestHead
 from gateway.types import HeaderList
 
 COMMENT = b": keep-alive\n"
+# Instead of aiohttp's default, which names the versions of Python and of itself; a backend's own header passes.
+SERVER = "vlm-gateway"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 
 
@@ -123,6 +125,7 @@ class HttpClient:
             response.content_length = content_length
         if self._is_closing():
             response.force_close()
+        response.headers.setdefault("Server", SERVER)
         self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
         # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the
         # body, which saves a system call on every answer.
@@ -154,7 +157,7 @@ class HttpClient:
         if self._response is None:
             self._response = response = web.Response(
                 status=error.status,
-                headers=CIMultiDict(error_headers(error, request_id)),
+                headers=CIMultiDict([("Server", SERVER), *error_headers(error, request_id)]),
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",
             )

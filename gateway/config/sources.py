@@ -305,6 +305,8 @@ def _consistency(settings: Settings) -> list[str]:
         names.add(name)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")
+    if settings.media.slab_bytes < settings.server.max_body_bytes:
+        problems.append("settings: media.slab_bytes: must hold at least one body of server.max_body_bytes")
     for network in settings.fetch.public_networks:
         try:
             ipaddress.ip_network(network)

@@ -1,7 +1,8 @@
 """The values of the declared metrics, and their exposition.
 
 Decided here: how a value is kept and when it is read. Metrics live in the loop's process only (workers return facts),
-are rendered in the admin thread, and have no ``_created`` series. Not decided here: which metrics exist (``catalogue``).
+are rendered in the admin thread, and have no ``_created`` series. Not decided here: which metrics exist
+(``catalogue``).
 """
 
 from __future__ import annotations

@@ -14,9 +14,11 @@ from gateway.record import ExchangeRecord
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
+from gateway.types import Change
 
 # Stages that wait for others: the image source, the tenant's budget, the engine, the client.
-_NOT_OURS = frozenset({"read", "fetch_remote", "reserve", "forward", "relay"})
+_NOT_OURS = frozenset({"read", "reserve", "forward", "relay"})
+_NOT_OURS_REMOTE = _NOT_OURS | {"fetch"}
 
 
 def image_bucket(images: int) -> str:
@@ -50,7 +52,8 @@ class ExchangeRecorder:
         if x.first_byte_s is not None:
             m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
         images = x.images_passed + x.images_shrunk + x.images_recoded
-        m.observe("overhead_seconds", sum(s for stage, s in x.stages if stage not in _NOT_OURS), image_bucket(images))
+        not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS
+        m.observe("overhead_seconds", sum(s for stage, s in x.stages if stage not in not_ours), image_bucket(images))
         for stage, seconds in x.stages:
             m.observe("stage_duration_seconds", seconds, stage)
         if images:

@@ -113,7 +113,7 @@ def test_a_setting_that_resembles_nothing_lists_what_there_is(file: Path) -> Non
         ("65536", 65536),
         ("64MiB", 64 << 20),
         ("'64 MiB'", 64 << 20),
-        ("1.5GB", 1_500_000_000),
+        ("0.25GB", 250_000_000),
         ("10kb", 10_000),
         ("1e6", None),
         ("64M", None),
@@ -240,3 +240,10 @@ PATHS = sorted(leaf_paths())
 def test_any_flags_give_settings_or_problems(flags: dict[str, object]) -> None:
     with contextlib.suppress(SettingsProblems):
         assert masked(load_settings(environment={}, flags=flags)).keys() == masked(Settings()).keys()
+
+
+def test_the_slab_holds_at_least_one_body(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("media: {slab_bytes: 32MiB}\nserver: {max_body_bytes: 64MiB}\n")
+    with pytest.raises(SettingsProblems, match="slab_bytes"):
+        load_settings(file, environment={})

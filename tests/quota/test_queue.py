@@ -141,14 +141,11 @@ def test_serving_at_once_leaves_the_same_order_behind_as_queueing(history: list[
         tenant = TenantId(name)
         assert quick.serve_at_once(tenant, kv_tokens) is not None
         slow.join(tenant, kv_tokens)
-        assert slow.admit(lambda _: Room.FREE) is not None
+        assert slow.admit(free) is not None
     for queue in (quick, slow):
         for name in "abcabc":
             queue.join(TenantId(name), 100)
-    orders = [
-        [ticket.tenant for ticket in iter(lambda q=queue: q.admit(lambda _: Room.FREE), None)]
-        for queue in (quick, slow)
-    ]
+    orders = [[ticket.tenant for ticket in served(queue)] for queue in (quick, slow)]
     assert orders[0] == orders[1]
 
 
