@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World
-from gateway.journey import TASK_HEADER, cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.journey import TASK_HEADER
+from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve

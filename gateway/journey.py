@@ -31,11 +31,11 @@ from gateway.errors import (
     TooComplex,
 )
 from gateway.exchange import Ports, Watch, World, conclude, new_record
-from gateway.models.book import ModelBook, ServedModel
-from gateway.models.plan import PlanRules, plan_image
+from gateway.models.book import ServedModel
 from gateway.outgoing import edits_of, forward_headers, response_headers
+from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_declared, check_measured
-from gateway.policy.effective import EffectivePolicy, Geometry
+from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import (
@@ -62,7 +62,6 @@ from gateway.types import (
     ImagePart,
     ImagePlan,
     Prepared,
-    RequestCost,
     SourceFacts,
     TokenEstimate,
 )
@@ -177,27 +176,6 @@ async def _cut(body: Body, ports: Ports) -> Skeleton:
         return await ports.cut_elsewhere(body)
 
 
-def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
-    """The model asked for; without a name, the first that a backend serves."""
-    if policy.model is None:
-        return book.serve(next((name for view in views for name in view.models), ""), views)
-    if views and not any(not view.models or policy.model in view.models for view in views):
-        raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
-    return book.serve(policy.model, views)
-
-
-def cap_of(policy: EffectivePolicy, served: ServedModel) -> int:
-    """The pixel cap in force: the policy's, or the served model's own where that is smaller."""
-    own = served.checkpoint.max_pixels
-    return own if policy.max_pixels is None else min(policy.max_pixels, own)
-
-
-def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
-    """On whose behalf, and within which bounds, images are looked at."""
-    hosts = policy.hosts if world.may_fetch else ()
-    return MediaScope(policy.tenant, policy.max_image_bytes, policy.max_input_pixels, hosts, world.media_deadline_s)
-
-
 async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, scope: MediaScope) -> Looked | None:
     """Facts of every image; ``None`` without images, and in shadow mode where an image cannot be looked at."""
     if not call.images:
@@ -215,48 +193,6 @@ async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, s
         x.watch.lap("fetch")
     frame.note_facts(x.record, looked.facts, looked.cache_hits)
     return looked
-
-
-def plan_images(
-    policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
-) -> tuple[ImagePlan, ...]:
-    """One plan per image, in order; an image that cannot be planned names its part. Shadow mode resizes nothing."""
-    rules = PlanRules(
-        policy.max_pixels,
-        policy.background,
-        policy.output,
-        policy.jpeg_quality,
-        preserve=policy.geometry is Geometry.PRESERVE or policy.shadow,
-        version=version,
-    )
-    plans = []
-    for part, fact in zip(call.images, facts, strict=False):  # no facts at all where shadow mode could not look
-        try:
-            plans.append(plan_image(fact, served.family, served.checkpoint, rules))
-        except GatewayError as error:
-            raise error.at(part.name) from None
-    return tuple(plans)
-
-
-def estimate_request(
-    book: ModelBook, served: ServedModel, policy: EffectivePolicy, call: Call, plans: Sequence[ImagePlan]
-) -> TokenEstimate:
-    """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves."""
-    text = book.estimate_text(served, call.text_bytes, call.message_count)
-    image_tokens = sum(plan.after.tokens for plan in plans)
-    overhead = sum(plan.after.prompt_tokens - plan.after.tokens for plan in plans)
-    asked = call.output_limit_tokens
-    reserve = policy.output_reserve_tokens if asked is None else asked
-    if served.context_tokens is not None:
-        reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - image_tokens - overhead))
-    return TokenEstimate(
-        text.expected, text.lower_bound, text.upper_bound, image_tokens, overhead, reserve * call.choices
-    )
-
-
-def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:
-    """What the request asks of a backend: its prompt, its output reserve, and the patches its images encode to."""
-    return RequestCost(estimate.prompt_tokens, estimate.output_tokens, sum(plan.after.vit_patches for plan in plans))
 
 
 async def _deliver(trip: _Trip) -> None:

@@ -22,12 +22,12 @@ from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
 from gateway.errors import GatewayError
 from gateway.exchange import World
-from gateway.journey import media_scope, plan_images, served_model
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
 from gateway.media.fetch import Fetcher
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
+from gateway.planning import media_scope, plan_images, served_model
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PrepareJob, SourceRef

@@ -1,0 +1,64 @@
+"""What journey and explanation share: which model, which cap, which plans, what it all costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.errors import AspectRatioExceeded, ModelNotFound
+from gateway.models.book import ModelBook
+from gateway.models.catalog import shipped_catalog
+from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.policy.effective import Geometry, Mode
+from gateway.types import Change, Size
+from tests.journey.fakes import MODEL, facts, view
+from tests.journey.scenes import Setting
+from tests.policy.examples import call, part, policy
+
+BOOK = ModelBook(shipped_catalog())
+VIEWS = (view("a"), view("b", max_pixels=None))
+
+
+def test_the_model_is_the_one_asked_for_or_the_first_that_is_served() -> None:
+    assert served_model(BOOK, policy(), VIEWS).name == MODEL
+    assert served_model(BOOK, policy(model=MODEL), VIEWS).name == MODEL
+    with pytest.raises(ModelNotFound):
+        served_model(BOOK, policy(model="other"), VIEWS)
+    assert not served_model(BOOK, policy(), ()).match.known
+
+
+def test_the_smaller_of_both_caps_is_in_force() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    assert cap_of(policy(), served) == served.checkpoint.max_pixels
+    assert cap_of(policy(max_pixels=1000), served) == 1000
+    assert cap_of(policy(max_pixels=10**9), served) == served.checkpoint.max_pixels
+
+
+def test_plans_follow_the_policy_and_name_the_part_at_fault() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    large = facts(Size(2048, 2048))
+    (plan,) = plan_images(policy(max_pixels=262_144), served, call(part()), [large], "v")
+    assert (plan.target, plan.changes) == (Size(512, 512), (Change.RESIZED,))
+    for kept in (policy(max_pixels=1, geometry=Geometry.PRESERVE), policy(max_pixels=1, mode=Mode.SHADOW)):
+        assert plan_images(kept, served, call(part()), [large], "v")[0].untouched
+    with pytest.raises(AspectRatioExceeded) as caught:
+        plan_images(policy(), served, call(part(0), part(1)), [large, facts(Size(10_000, 10))], "v")
+    assert caught.value.part == part(1).name
+
+
+def test_an_estimate_adds_up_and_the_output_fits_the_context() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    asked = call(part(), output_limit_tokens=10**6, choices=2)
+    plans = plan_images(policy(), served, asked, [facts(Size(448, 448))], "v")
+    estimate = estimate_request(BOOK, served, policy(), asked, plans)
+    assert (estimate.image_tokens, estimate.image_overhead_tokens, estimate.exact) == (196, 2, False)
+    left = 32_768 - estimate.prompt_lower_bound
+    assert estimate.output_tokens == 2 * left
+    cost = cost_of(estimate, plans)
+    assert (cost.prompt_tokens, cost.encode_patches) == (estimate.prompt_tokens, 784)
+
+
+def test_hosts_are_none_where_nothing_is_fetched() -> None:
+    world = Setting(b"").world()
+    scope = media_scope(policy(hosts=None), world)
+    assert scope.deadline_s == 10.0
+    assert scope.hosts == (None if world.may_fetch else ())
