@@ -238,7 +238,7 @@ class Gateway:
         candidate = settings or self.settings
         candidate = replace(self.settings, models=candidate.models, policies=candidate.policies, log=candidate.log)
         try:
-            world = load_world(candidate, self._key)
+            world = load_world(candidate, self._key, self.world)
         except PolicyProblems as error:
             problems = [str(problem) for problem in error.problems]
         except ValueError as error:

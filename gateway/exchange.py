@@ -15,7 +15,18 @@ from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayE
 from gateway.models.book import ModelBook
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import PolicySet
-from gateway.ports import Body, Budgets, Client, Clock, Media, PreparedResult, Recorder, Upstream, UpstreamResponse
+from gateway.ports import (
+    Body,
+    Budgets,
+    Client,
+    Clock,
+    Media,
+    PreparedResult,
+    PromptCounter,
+    Recorder,
+    Upstream,
+    UpstreamResponse,
+)
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
@@ -40,6 +51,7 @@ class World:
     may_fetch: bool
     keepalive_comment_s: float | None
     cache_salt: Callable[[TenantId, str | None], str]
+    prompts: PromptCounter | None = None
 
     @property
     def has_tenants(self) -> bool:

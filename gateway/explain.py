@@ -12,7 +12,7 @@ from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World
 from gateway.journey import TASK_HEADER
-from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.planning import cap_of, cost_of, count_prompt, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
@@ -46,7 +46,8 @@ async def _tell(
     told: dict[str, object], body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World
 ) -> None:
     tenant = world.admit(head)
-    call = dialect.read(cut(body.buffer, body.start, body.stop).tree)
+    tree = cut(body.buffer, body.start, body.stop).tree
+    call = dialect.read(tree)
     told["call"] = _call(call)
     policy = resolve(
         world.policies, tenant=tenant, header_task=head.header(TASK_HEADER), model=call.model, body_task=call.task
@@ -69,7 +70,8 @@ async def _tell(
     told["images"] = [
         _image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=False)
     ]
-    estimate = estimate_request(world.book, served, policy, call, plans)
+    counted = await count_prompt(world, served, dialect.name, body, tree, call)
+    estimate = estimate_request(world.book, served, policy, call, plans, counted)
     told["estimate"] = _estimate(estimate)
     measured = [
         MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=False)

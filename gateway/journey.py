@@ -33,7 +33,7 @@ from gateway.errors import (
 from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.models.book import ServedModel
 from gateway.outgoing import edits_of, forward_headers, response_headers
-from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.planning import cap_of, cost_of, count_prompt, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
@@ -123,7 +123,8 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             plans = plan_images(policy, served, call, facts, ports.media.plan_version)
             frame.note_plans(record, facts, plans)
             watch.lap("plan")
-            estimate = estimate_request(x.world.book, served, policy, call, plans)
+            counted = await count_prompt(x.world, served, x.dialect.name, body, skeleton.tree, call)
+            estimate = estimate_request(x.world.book, served, policy, call, plans, counted)
             record.estimate = estimate
             watch.lap("estimate")
             measured = [

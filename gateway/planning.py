@@ -12,9 +12,10 @@ from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import World
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.plan import PlanRules, plan_image
+from gateway.models.text import TextEstimate
 from gateway.policy.effective import EffectivePolicy, Geometry
-from gateway.ports import MediaScope
-from gateway.types import BackendView, Call, ImagePlan, RequestCost, SourceFacts, TokenEstimate
+from gateway.ports import Body, MediaScope, PromptCount
+from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
@@ -60,10 +61,21 @@ def plan_images(
 
 
 def estimate_request(
-    book: ModelBook, served: ServedModel, policy: EffectivePolicy, call: Call, plans: Sequence[ImagePlan]
+    book: ModelBook,
+    served: ServedModel,
+    policy: EffectivePolicy,
+    call: Call,
+    plans: Sequence[ImagePlan],
+    counted: PromptCount | None = None,
 ) -> TokenEstimate:
-    """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves."""
+    """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves.
+
+    ``counted`` is the prompt by the model's own tokenizer, where there is one; the estimate is exact if it is certain.
+    """
     text = book.estimate_text(served, call.text_bytes, call.message_count)
+    exact = counted is not None and counted.is_certain and served.match.known
+    if counted is not None:
+        text = _counted_text(counted, plans, text, exact=exact)
     image_tokens = sum(plan.after.tokens for plan in plans)
     overhead = sum(plan.after.prompt_tokens - plan.after.tokens for plan in plans)
     asked = call.output_limit_tokens
@@ -71,8 +83,27 @@ def estimate_request(
     if served.context_tokens is not None:
         reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - image_tokens - overhead))
     return TokenEstimate(
-        text.expected, text.lower_bound, text.upper_bound, image_tokens, overhead, reserve * call.choices
+        text.expected, text.lower_bound, text.upper_bound, image_tokens, overhead, reserve * call.choices, exact
     )
+
+
+def _counted_text(
+    counted: PromptCount, plans: Sequence[ImagePlan], estimated: TextEstimate, *, exact: bool
+) -> TextEstimate:
+    """The count less what the template writes around images, which is in the images' overhead."""
+    tokens = counted.text_tokens - sum(plan.after.wrapper_tokens for plan in plans)
+    if exact:
+        return TextEstimate(tokens, tokens, tokens)
+    return TextEstimate(tokens, min(tokens, estimated.lower_bound), max(tokens, estimated.upper_bound))
+
+
+async def count_prompt(
+    world: World, served: ServedModel, dialect: str, body: Body, tree: JsonObject, call: Call
+) -> PromptCount | None:
+    """The prompt by the model's own tokenizer; ``None`` where none is configured, or only the engine can tell."""
+    if world.prompts is None or not world.prompts.covers(served.name, dialect):
+        return None
+    return await world.prompts.count(served.name, body, tree, call.text_bytes)
 
 
 def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:

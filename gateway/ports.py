@@ -19,6 +19,7 @@ from gateway.types import (
     Buffer,
     HeaderList,
     ImagePlan,
+    JsonObject,
     LongString,
     Prepared,
     RequestCost,
@@ -153,6 +154,28 @@ class Media(Protocol):
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
         """Whether these prepared bytes are in the cache now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PromptCount:
+    """A prompt as its own tokenizer counts it, without the token that stands for each image.
+
+    What the template writes around an image is in ``text_tokens``. Not ``is_certain``: engines spell it differently.
+    """
+
+    text_tokens: int
+    images: int
+    is_certain: bool
+
+
+class PromptCounter(Protocol):
+    """Exact text tokens, for the models whose tokenizer is configured."""
+
+    def covers(self, model: str, dialect: str) -> bool: ...
+
+    async def count(self, model: str, body: Body, tree: JsonObject, text_bytes: int) -> PromptCount | None:
+        """``None`` where only the engine can tell. Never raises for what a client wrote."""
         ...
 
 

@@ -21,6 +21,7 @@ from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
 from gateway.models.book import ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
 from gateway.policy.policyset import PolicySet, build_policy_set
+from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
 from gateway.types import EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
@@ -57,8 +58,17 @@ def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:
     return lambda head: authenticator.tenant(head.headers)
 
 
-def load_world(settings: Settings, key: bytes) -> World:
-    """A complete snapshot. Raises PolicyProblems, or ValueError for a model override that names nothing."""
+def _prompts(settings: Settings, earlier: World | None) -> Prompts:
+    tokenizers = {name: Path(c.tokenizer) for name, c in settings.models.items() if c.tokenizer is not None}
+    loaded = earlier.prompts if earlier is not None and isinstance(earlier.prompts, Prompts) else None
+    return Prompts(tokenizers, loaded)
+
+
+def load_world(settings: Settings, key: bytes, earlier: World | None = None) -> World:
+    """A complete snapshot. Raises PolicyProblems, or ValueError for a model override or tokenizer that cannot be used.
+
+    Tokenizers that ``earlier`` has loaded are taken over.
+    """
     policies: PolicySet = load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
     overrides = {name: _override(config) for name, config in settings.models.items()}
     catalog = shipped_catalog()
@@ -76,6 +86,7 @@ def load_world(settings: Settings, key: bytes) -> World:
         may_fetch=settings.fetch.enabled,
         keepalive_comment_s=settings.server.keepalive_comment_s,
         cache_salt=lambda tenant, user: cache_salt(key, tenant, user),
+        prompts=_prompts(settings, earlier),
     )
 
 

@@ -14,6 +14,7 @@ from gateway.config.settings import Settings
 from gateway.config.sources import leaf_paths, load_settings
 from gateway.errors import Unauthenticated
 from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.prompts.service import Prompts
 from gateway.types import EngineKind, TenantId
 from gateway.wiring import (
     cache_salt,
@@ -25,6 +26,7 @@ from gateway.wiring import (
     upstream_settings,
 )
 from tests.journey.fakes import head
+from tests.prompts.examples import write_files
 
 KEY = bytes(range(32))
 
@@ -95,6 +97,19 @@ def test_an_override_reaches_the_book() -> None:
     model = read_model(checkpoint="Qwen/Qwen3-VL-8B-Instruct", max_pixels=500_000, min_pixels=70_000, context_tokens=99)
     served = load_world(dataclasses.replace(Settings(), models={"m": model}), KEY).book.serve("m", [])
     assert (served.checkpoint.max_pixels, served.checkpoint.min_pixels, served.context_tokens) == (500_000, 70_000, 99)
+
+
+def test_a_tokenizer_is_loaded_once_and_faults_name_its_setting(tmp_path: Path) -> None:
+    folder = write_files(tmp_path / "files")
+    settings = given(models={"m": {"tokenizer": str(folder)}})
+    world = load_world(settings, KEY)
+    again = load_world(settings, KEY, world)
+    assert isinstance(world.prompts, Prompts)
+    assert isinstance(again.prompts, Prompts)
+    assert world.prompts.covers("m", "openai_chat")
+    assert [each.files for each in again.prompts.loaded] == [each.files for each in world.prompts.loaded]
+    with pytest.raises(ValueError, match=r"models\.m\.tokenizer: .*there is no such file"):
+        load_world(given(models={"m": {"tokenizer": str(tmp_path)}}), KEY)
 
 
 def test_media_settings() -> None:

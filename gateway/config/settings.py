@@ -81,6 +81,9 @@ class ModelConfig:
     max_pixels: int | None = setting(None, "The processor's max_pixels as served.", minimum=1, unit="pixels")
     min_pixels: int | None = setting(None, "The processor's min_pixels as served.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length as served.", minimum=1, unit="tokens")
+    tokenizer: str | None = setting(
+        None, "Folder with the model's tokenizer.json and chat template: text is then counted exactly (extra tokenizers)."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ DOORS: dict[str, tuple[str, ...]] = {
     "httpx": ("cli", "upstream/health", "upstream/scrape", "upstream/discover"),
     "xxhash": ("media/digest", "routing/hashing"),
     "blake3": ("media/digest",),
+    "tokenizers": ("prompts/tokenizer",),
+    "jinja2": ("prompts/template",),
     "typer": ("cli",),
     "rich": ("cli",),
 }

@@ -10,8 +10,10 @@ from gateway.exchange import World
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
+from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
 from gateway.types import BackendView, Size, SourceFacts
+from tests.journey.counting import FakePrompts
 from tests.journey.fakes import (
     MODEL,
     STREAM_TYPE,
@@ -65,6 +67,7 @@ class Setting:
     beats: bool = False
     retries: int = 1
     max_body_bytes: int = 1 << 20
+    prompts: PromptCounter | None = None
 
     def scene(self, length: int | None = None, path: str = "/v1/chat/completions") -> Scene:
         books = Books()
@@ -91,6 +94,7 @@ class Setting:
             may_fetch=True,
             keepalive_comment_s=self.keepalive_comment_s,
             cache_salt=lambda tenant, user: f"salt-{tenant}-{user}",
+            prompts=self.prompts,
         )
 
 
@@ -116,4 +120,7 @@ SETTINGS = {
     ),
     "backend refuses": Setting(body(), (Answer(400, pieces=(b'{"error":"bad"}',)),)),
     "laborious": Setting(LABORIOUS),
+    "counted by its tokenizer": Setting(
+        body(DATA_URL), facts=(facts(),), prompts=FakePrompts(PromptCount(40, 1, is_certain=True))
+    ),
 }

@@ -12,7 +12,9 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import GatewayError, Undecodable
 from gateway.journey import USAGE_TAIL_BYTES, travel
 from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.ports import PromptCount
 from gateway.types import Change, EngineKind, Size
+from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
 from tests.journey.fakes import STREAM_TYPE, Answer, Scene, facts, view
 from tests.journey.scenes import BUSY, CAPPED, DATA_URL, EVENTS, PLAIN, SETTINGS, SHADOW, Setting, body
@@ -243,3 +245,23 @@ def test_a_source_that_cannot_be_looked_at_is_only_a_finding_in_shadow_mode() ->
         )
         assert scene.record.outcome == outcome
         assert scene.books.still_open == []
+
+
+def test_a_configured_tokenizer_makes_the_estimate_exact() -> None:
+    scene = traveled(SETTINGS["counted by its tokenizer"])
+    estimate = scene.record.estimate
+    assert estimate is not None
+    assert estimate.exact
+    assert estimate.prompt_tokens == estimate.prompt_lower_bound == 40 + 196  # 40 hold the two around the image
+
+
+def test_a_prompt_that_only_the_engine_can_tell_is_estimated() -> None:
+    scene = traveled(replace(SETTINGS["counted by its tokenizer"], prompts=FakePrompts(None)))
+    assert scene.record.estimate is not None
+    assert not scene.record.estimate.exact
+    uncertain = FakePrompts(PromptCount(40, 1, is_certain=False))
+    scene = traveled(replace(SETTINGS["counted by its tokenizer"], prompts=uncertain))
+    estimate = scene.record.estimate
+    assert estimate is not None
+    assert (estimate.exact, estimate.text_tokens) == (False, 38)
+    assert estimate.text_lower_bound <= 38 <= estimate.text_upper_bound
