@@ -228,7 +228,8 @@ def demo(
         say(f"\nStill up. Point an OpenAI client at {url}/v1 (any API key), model {MODEL}.")
         say(f"Metrics: {admin}/metrics   Ready: {admin}/readyz?verbose   Ctrl-C ends.")
         try:
-            gateway.wait()
+            if (code := gateway.wait()) != 0:
+                raise fail(f"The gateway ended (exit code {code}).")
         except KeyboardInterrupt:
             say("Leaving.")
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -12,6 +15,7 @@ import pytest
 from openai import OpenAI
 
 from tests.cli.command import draw_pictures, run, start
+from tests.simulator import drawn
 
 pytestmark = pytest.mark.slow
 
@@ -35,8 +39,9 @@ def test_once_with_pictures_of_one_s_own(tmp_path: Path) -> None:
     assert "(one backend)" in ran.err
 
 
-def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
-    pictures = draw_pictures(tmp_path)
+@contextmanager
+def staying_up(pictures: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A demo that has printed its table and waits, with the words it said."""
     command = [sys.executable, "-m", "gateway", "demo", "--images", str(pictures)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
@@ -44,7 +49,11 @@ def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
         while not lines or "Metrics:" not in lines[-1]:
             lines.append(process.stderr.readline())
             assert lines[-1], "".join(lines)
-        words = " ".join(lines).split()
+        yield process, " ".join(lines).split()
+
+
+def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
+    with staying_up(draw_pictures(tmp_path)) as (process, words):
         base_url, metrics = (word for word in words if word.endswith(("/v1", "/metrics")))
         with OpenAI(base_url=base_url, api_key="any") as client:
             model = client.models.list().data[0].id
@@ -57,6 +66,17 @@ def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
         assert process.wait(timeout=30) == 0
     assert "photograph.jpg" in table
     assert "conforming: passed untouched" in table
+
+
+def test_it_fails_with_its_gateway(tmp_path: Path) -> None:
+    (tmp_path / "drawing.png").write_bytes(drawn.png(320, 256))
+    with staying_up(tmp_path) as (process, _):
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(encoding="ascii").split()
+        (gateway,) = [pid for pid in children if b"\0serve\0" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        os.kill(int(gateway), signal.SIGKILL)
+        assert process.wait(timeout=30) == 1
+        assert process.stderr is not None
+        assert "The gateway ended" in process.stderr.read()
 
 
 def test_a_folder_without_pictures_is_wrong_usage(tmp_path: Path) -> None:
