@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give a test time for the start of engines."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.timeout(420))
+            item.add_marker(pytest.mark.timeout(660))
 
 
 @dataclass(frozen=True, slots=True)
