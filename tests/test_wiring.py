@@ -114,12 +114,12 @@ def test_a_tokenizer_is_loaded_once_and_faults_name_its_setting(tmp_path: Path) 
 
 def test_media_settings() -> None:
     made = media_settings(
-        given(media__workers=3, media__slab_bytes=1 << 21, media__job_deadline_s=4, media__worker_memory_bytes=1 << 28,
+        given(media__workers=3, media__slab_bytes=1 << 27, media__job_deadline_s=4, media__worker_memory_bytes=1 << 28,
               media__max_queue_jobs=5, media__prepared_cache_bytes=6, media__facts_cache_entries=7), KEY,
     )  # fmt: skip
     pool = made.pool
     assert (pool.workers, pool.job_deadline_s, pool.worker_memory_bytes, pool.max_queue_jobs) == (3, 4.0, 1 << 28, 5)
-    assert (made.slab_bytes, made.prepared_cache_bytes, made.facts_cache_entries) == (1 << 21, 6, 7)
+    assert (made.slab_bytes, made.prepared_cache_bytes, made.facts_cache_entries) == (1 << 27, 6, 7)
     assert made.content_key == KEY
     assert media_settings(Settings(), KEY).pool.workers >= 1
 
