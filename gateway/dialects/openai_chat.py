@@ -29,6 +29,8 @@ _IMAGE_TYPES = frozenset({"image_url", "input_image"})
 _OTHER_MEDIA = ("video_url", "audio_url", "input_audio", "file")
 # Members of a part that hold text, whatever the part's type says.
 _TEXT_MEMBERS = ("text", "refusal", "thinking")
+# Counts above this mean the same here: more than any engine grants. What is forwarded is the client's own spelling.
+_MOST_COUNTED = 1_000_000_000
 # Members of a message that templates print besides its content.
 _MESSAGE_TEXTS = ("name", "reasoning", "reasoning_content", "refusal")
 
@@ -116,6 +118,8 @@ class _Reading:
         if not isinstance(part, dict):
             raise InvalidRequest("A part is an object or a string.", part=dotted(pointer))
         kind = part.get("type")
+        if kind is not None and not isinstance(kind, str | LongString):
+            raise InvalidRequest("A part's type is a string.", part=dotted((*pointer, "type")))
         if kind in foreign.PART_TYPES or (kind is None and not foreign.PART_TYPES.isdisjoint(part)):
             raise InvalidRequest("Parts that carry an engine's own tensors are not accepted.", part=dotted(pointer))
         if kind in _IMAGE_TYPES or (kind is None and "image_url" in part):
@@ -210,7 +214,7 @@ def _count(tree: JsonObject, name: str, *, at_least: int) -> int | None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or value < at_least:
         raise InvalidRequest(f"A whole number of at least {at_least} is expected.", part=name)
-    return value
+    return min(value, _MOST_COUNTED)
 
 
 def _output_limit(tree: JsonObject) -> int | None:

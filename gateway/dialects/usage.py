@@ -15,6 +15,8 @@ from gateway.types import Usage
 _KEY = re.compile(rb'"usage"[ \t\r\n]*:[ \t\r\n]*(?=\{)')
 # A usage object is some 300 bytes with all its details.
 _MAX_USAGE_BYTES = 4096
+# More tokens than any request has; a larger number is a mistake of the engine's, and none to compute with.
+_MOST_TOKENS = 1_000_000_000
 # How many objects of this name are tried, from the last one back.
 _MAX_TRIES = 8
 
@@ -56,4 +58,5 @@ def _image_tokens(details: object) -> int | None:
 
 def _count(fields: object, name: str) -> int | None:
     value = fields.get(name) if isinstance(fields, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return value if counts else None

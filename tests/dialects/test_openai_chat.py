@@ -146,6 +146,8 @@ def test_an_image_without_a_source_is_named(part: dict[str, Any]) -> None:
         ({"messages": [{"role": "user", "content": 7}]}, "messages.0.content"),
         ({"messages": [{"role": "user", "content": {"type": "text"}}]}, "messages.0.content"),
         ({"messages": [{"role": "user", "content": [None]}]}, "messages.0.content.0"),
+        ({"messages": [{"role": "user", "content": [{"type": ["image_url"]}]}]}, "messages.0.content.0.type"),
+        ({"messages": [{"role": "user", "content": [{"type": {"a": 1}}]}]}, "messages.0.content.0.type"),
         (
             {"messages": [{"role": "user", "content": [{"type": "image_embeds", "image_embeds": "x"}]}]},
             "messages.0.content.0",
@@ -191,6 +193,12 @@ def test_limits_choices_and_usage() -> None:
     assert read(stream=True).wants_usage is False
     assert read(stream=True, stream_options={"include_usage": True}).wants_usage is True
     assert read(stream=True, stream_options={"include_usage": 1}).wants_usage is False
+
+
+def test_counts_nobody_could_compute_with_are_read_as_very_many() -> None:
+    call = read(n=10**400, max_tokens=10**400)
+    assert call.output_limit_tokens is not None
+    assert call.choices * call.output_limit_tokens < 2**63
 
 
 def test_user_and_task() -> None:

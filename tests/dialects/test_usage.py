@@ -37,6 +37,8 @@ BARE = {"prompt_tokens": 30, "total_tokens": 32, "completion_tokens": 2, "prompt
         ({**VLLM, "prompt_tokens_details": {"multimodal_tokens": None}}, Usage(322, 4)),
         ({"prompt_tokens": True}, None),
         ({"prompt_tokens": "7"}, None),
+        ({"prompt_tokens": 10**400}, None),
+        ({"prompt_tokens": 7, "completion_tokens": 10**400}, Usage(7, 0)),
         ({"input_tokens": 7}, None),
         (None, None),
     ],
