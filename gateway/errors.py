@@ -135,6 +135,8 @@ class MethodNotAllowed(Rejected):
     code = "method_not_allowed"
     status = 405
     summary = "This path does not take this method."
+    # For the header Allow, which RFC 9110 §15.5.6 demands.
+    allowed: tuple[str, ...] = ()
 
 
 class BodyTooLarge(Rejected):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from gateway.errors import BodyMemoryExhausted, BodyTooLarge, Malformed, UnsupportedEncoding
 from gateway.media.shm import Extent, HeapBody, Slab, SlabBody
@@ -33,9 +33,11 @@ def _too_large(limit_bytes: int) -> BodyTooLarge:
 
 
 async def invite(request: web.BaseRequest) -> None:
-    """Answer ``Expect: 100-continue`` (RFC 9110 §10.1.1): the body is wanted."""
+    """Answer ``Expect: 100-continue`` (RFC 9110 §10.1.1): the body is wanted. HTTP/1.0 knows no such answer."""
     expect = request.headers.get("Expect")
-    if expect is not None and expect.lower() == "100-continue" and request.transport is not None:
+    if expect is None or request.version < HttpVersion11:
+        return
+    if expect.lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 

@@ -96,8 +96,9 @@ class DataHandler:
         if route is None:
             await edge.refuse(client, "unknown", RouteNotFound(f"The gateway has no path {head.path[:128]!r}."))
         elif head.method not in route.methods:
-            allowed = ", ".join(route.methods)
-            await edge.refuse(client, route.name, MethodNotAllowed(f"{head.path} takes {allowed}."))
+            error = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
+            error.allowed = tuple(route.methods)
+            await edge.refuse(client, route.name, error)
         elif route.kind is RouteKind.CHAT:
             await edge.travel(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, MethodNotAllowed
 from gateway.types import RequestId
 
 
@@ -21,6 +21,8 @@ def error_headers(error: GatewayError, request_id: RequestId) -> list[tuple[str,
     if error.should_retry is not None:
         # Read by the official OpenAI and Anthropic SDKs before their own rules.
         headers.append(("x-should-retry", "true" if error.should_retry else "false"))
+    if isinstance(error, MethodNotAllowed):
+        headers.append(("Allow", ", ".join(error.allowed)))
     if error.status == 415:
         headers.append(("Accept-Encoding", "identity"))
     return headers

@@ -113,6 +113,13 @@ async def test_expect_100_invites_the_body_and_only_one_that_is_wanted() -> None
         assert (await wire.answer()).status == 413
 
 
+async def test_http_1_0_is_not_answered_100() -> None:
+    async with serving(reading([])) as (_, wire):
+        request = post(b"abc", "Expect: 100-continue").replace(b"HTTP/1.1", b"HTTP/1.0")
+        await wire.send(request)
+        assert (await wire.answer()).status == 200
+
+
 async def test_broken_chunks_are_malformed() -> None:
     async with serving(reading([])) as (state, wire):
         await wire.send(post(b"", "Transfer-Encoding: chunked", length=False))

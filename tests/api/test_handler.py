@@ -77,6 +77,7 @@ async def test_the_wrong_method_is_405_and_says_which() -> None:
         answer = await wire.answer()
         assert answer.status == 405
         assert "POST" in answer.json()["error"]["message"]
+        assert answer.headers["allow"] == "POST"
         assert isinstance(state.refused[0][1], MethodNotAllowed)
 
 
