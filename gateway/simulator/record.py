@@ -16,6 +16,8 @@ from gateway.simulator.pictures import Loaded
 from gateway.simulator.refusal import Refusal
 
 _LONGEST_KEPT_STRING = 200
+# As deep as a request anybody means goes; recursion must not fail on what a parser takes.
+_LEVELS_KEPT = 32
 _RECORDS_KEPT = 10_000
 
 
@@ -93,14 +95,16 @@ def _image(loaded: Loaded) -> JsonObject:
     }
 
 
-def abridged(value: Json) -> Json:
-    """The same JSON with long strings replaced by their length."""
+def abridged(value: Json, levels: int = _LEVELS_KEPT) -> Json:
+    """The same JSON with long strings replaced by their length, and by a mark what lies deeper than ``levels``."""
     if isinstance(value, str) and len(value) > _LONGEST_KEPT_STRING:
         return f"<{len(value)} characters>"
+    if isinstance(value, dict | list) and not levels:
+        return "<deeper>"
     if isinstance(value, dict):
-        return {key: abridged(entry) for key, entry in value.items()}
+        return {key: abridged(entry, levels - 1) for key, entry in value.items()}
     if isinstance(value, list):
-        return [abridged(entry) for entry in value]
+        return [abridged(entry, levels - 1) for entry in value]
     return value
 
 

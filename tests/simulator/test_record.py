@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.simulator.fields import Json
 from gateway.simulator.geometry import Fitted
 from gateway.simulator.pictures import Loaded
 from gateway.simulator.prompt import ImageInput
@@ -18,6 +19,13 @@ def test_long_strings_are_kept_as_their_length() -> None:
         "url": "<201 characters>",
         "short": ["y" * 200, 3, None],
     }
+
+
+def test_what_is_nested_deeper_than_anybody_means_is_not_kept() -> None:
+    deep: Json = []
+    for _ in range(1000):
+        deep = [deep]
+    assert "<deeper>" in json.dumps(abridged(deep))
 
 
 def test_a_record_tells_what_was_sent_and_what_answered() -> None:
