@@ -7,13 +7,15 @@ number of a model (``models``), any limit (``policy``). Nothing here awaits, sen
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import World
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.plan import PlanRules, plan_image
+from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
-from gateway.policy.effective import EffectivePolicy, Geometry
+from gateway.policy.effective import EffectivePolicy, Geometry, OnExcess
 from gateway.ports import Body, MediaScope, PromptCount
 from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
 
@@ -42,22 +44,50 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
 def plan_images(
     policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
 ) -> tuple[ImagePlan, ...]:
-    """One plan per image, in order; an image that cannot be planned names its part. Shadow mode resizes nothing."""
+    """One plan per image, in order; an image that cannot be planned names its part. Shadow mode resizes nothing.
+
+    Where all together are above the policy's token budget and it says to shrink, the budget is shared out first.
+    """
+    preserve = policy.geometry is Geometry.PRESERVE or policy.shadow
     rules = PlanRules(
         policy.max_pixels,
         policy.background,
         policy.output,
         policy.jpeg_quality,
-        preserve=policy.geometry is Geometry.PRESERVE or policy.shadow,
+        preserve=preserve,
         version=version,
+        buckets=policy.buckets,
     )
+    plans = _planned(served, call, facts, [rules] * len(facts))
+    budget = policy.max_image_tokens
+    if preserve or policy.on_excess is not OnExcess.SHRINK or budget is None:
+        return plans
+    if sum(plan.after.tokens for plan in plans) <= budget:
+        return plans
+    sizes = [fact.probe.upright for fact in facts]
+    caps = share(sizes, served.family, served.checkpoint, Budget(budget, policy.max_pixels))
+    if caps is None:
+        return plans  # too many even so: the check refuses, with the number that was asked for
+    return _planned(served, call, facts, [replace(rules, cap_tokens=cap) for cap in caps])
+
+
+def _planned(
+    served: ServedModel, call: Call, facts: Sequence[SourceFacts], rules: Sequence[PlanRules]
+) -> tuple[ImagePlan, ...]:
+    family, checkpoint = served.family, served.checkpoint
     plans = []
-    for part, fact in zip(call.images, facts, strict=False):  # no facts at all where shadow mode could not look
+    for part, fact, rule in zip(call.images, facts, rules, strict=False):  # no facts where shadow mode could not look
         try:
-            plans.append(plan_image(fact, served.family, served.checkpoint, rules))
+            plans.append(plan_image(fact, family, checkpoint, rule))
         except GatewayError as error:
             raise error.at(part.name) from None
-    return tuple(plans)
+    if len(plans) < 2:
+        return tuple(plans)
+    # In some families the images of a request change each other's price.
+    prices = family.request_tokens([plan.target for plan in plans], checkpoint)
+    return tuple(
+        plan if plan.after == price else replace(plan, after=price) for plan, price in zip(plans, prices, strict=True)
+    )
 
 
 def estimate_request(

@@ -8,7 +8,7 @@ from gateway.errors import AspectRatioExceeded, ModelNotFound
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
-from gateway.policy.effective import Geometry, Mode
+from gateway.policy.effective import Geometry, Mode, OnExcess
 from gateway.types import Change, Size
 from tests.journey.fakes import MODEL, facts, view
 from tests.journey.scenes import Setting
@@ -62,3 +62,24 @@ def test_hosts_are_none_where_nothing_is_fetched() -> None:
     scope = media_scope(policy(hosts=None), world)
     assert scope.deadline_s == 10.0
     assert scope.hosts == (None if world.may_fetch else ())
+
+
+def test_a_token_budget_is_shared_out_before_anything_is_refused() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    both = call(part(0), part(1))
+    seen = [facts(Size(2048, 2048)), facts(Size(448, 448))]
+    plans = plan_images(policy(max_image_tokens=1000), served, both, seen, "v")
+    assert [plan.after.tokens for plan in plans] == [784, 196]
+    assert plans[1].untouched
+    for kept in (OnExcess.REJECT, OnExcess.SHRINK):
+        limit = 1000 if kept is OnExcess.REJECT else 1
+        whole = plan_images(policy(max_image_tokens=limit, on_excess=kept), served, both, seen, "v")
+        assert [plan.after.tokens for plan in whole] == [4096, 196]
+    assert plan_images(policy(max_image_tokens=1000, mode=Mode.SHADOW), served, both, seen, "v")[0].untouched
+
+
+def test_buckets_are_the_sizes_that_images_get() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    bucketed = policy(max_pixels=1_000_000, buckets=(Size(448, 448), Size(896, 896)))
+    (plan,) = plan_images(bucketed, served, call(part()), [facts(Size(2048, 2048))], "v")
+    assert (plan.target, plan.after.tokens) == (Size(896, 896), 784)

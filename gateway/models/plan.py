@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.errors import Undecodable
+from gateway.models.buckets import snapped
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.family import Family, Target, TargetReason
 from gateway.types import Change, ColourModel, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
@@ -25,7 +26,10 @@ ENGINE_FORMATS = frozenset({ImageFormat.JPEG, ImageFormat.PNG, ImageFormat.WEBP}
 
 @dataclass(frozen=True, slots=True)
 class PlanRules:
-    """The policy's part of a plan. ``cap_pixels`` None = only the engine's own cap; ``preserve`` never resizes."""
+    """The policy's part of a plan. ``cap_pixels`` None = only the engine's own cap; ``preserve`` never resizes.
+
+    ``cap_tokens`` is this image's share of a budget; ``buckets`` are the only sizes a resized image should have.
+    """
 
     cap_pixels: int | None
     background: tuple[int, int, int]
@@ -33,6 +37,8 @@ class PlanRules:
     jpeg_quality: int
     preserve: bool
     version: str
+    cap_tokens: int | None = None
+    buckets: tuple[Size, ...] = ()
 
 
 def _shape_changes(probe: Probe) -> list[Change]:
@@ -58,7 +64,9 @@ def _target(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules
         # Engines fail on sides below one grid unit, so even an untouched geometry is brought up to it.
         served = family.normalised(size, checkpoint)
         return None if served == size else Target(served, family.image_tokens(served, checkpoint), True, _KEPT)
-    target = family.plan(size, checkpoint, cap_pixels=rules.cap_pixels, cap_tokens=None)
+    target = family.plan(size, checkpoint, cap_pixels=rules.cap_pixels, cap_tokens=rules.cap_tokens)
+    if rules.buckets:
+        target = snapped(target, family, checkpoint, rules.buckets) or target
     return None if target.size == size else target
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.types import ImageFormat, OutputFormat, TaskName, TenantId
+from gateway.types import ImageFormat, OutputFormat, Size, TaskName, TenantId
 
 
 class Mode(StrEnum):
@@ -35,7 +35,7 @@ class Geometry(StrEnum):
 
 
 class OnExcess(StrEnum):
-    """What becomes of an image above the cap ``max_pixels``."""
+    """What becomes of an image above the cap ``max_pixels``, and of images above ``max_image_tokens`` together."""
 
     SHRINK = "shrink"
     REJECT = "reject"
@@ -75,6 +75,7 @@ class RuleValues:
     jpeg_quality: int
     geometry: Geometry
     on_excess: OnExcess
+    buckets: tuple[Size, ...]
     max_image_tokens: int | None
     max_prompt_tokens: int | None
     max_output_tokens: int | None

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Protocol, TypeAlias
 
 from gateway.policy.node import ListNode, MappingNode, Node, ScalarNode, kind_of, nearest
+from gateway.types import Size
 
 JsonSchema: TypeAlias = dict[str, object]
 
@@ -25,6 +26,7 @@ BYTE_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3
 
 _NUMBER_WITH_UNIT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z/]+)")
 _PRODUCT = re.compile(r"\d+(?:x\d+)+")
+_SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
 _KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -221,6 +223,33 @@ class Colour:
     def schema(self) -> JsonSchema:
         channel = {"type": "integer", "minimum": 0, "maximum": 255}
         return {"type": "array", "items": channel, "minItems": 3, "maxItems": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A list of different sizes in pixels, as in [448x448, 896x448]; may be empty."""
+
+    def parse(self, node: Node) -> tuple[Size, ...]:
+        if not isinstance(node, ListNode):
+            raise bad(node, "a list of sizes, as in [448x448, 896x448]")
+        sizes: list[Size] = []
+        mistakes: list[Mistake] = []
+        for index, item in enumerate(node.items):
+            value = item.value if isinstance(item, ScalarNode) else None
+            given = _SIZE.fullmatch(value) if isinstance(value, str) else None
+            if given is None:
+                message = f"expected a size such as 448x448, found {kind_of(item)}"
+                mistakes.append(Mistake(item.line, message, str(index)))
+            elif (size := Size(int(given[1]), int(given[2]))) in sizes:
+                mistakes.append(Mistake(item.line, f"{size} is listed twice", str(index)))
+            else:
+                sizes.append(size)
+        if mistakes:
+            raise BadValue(*mistakes)
+        return tuple(sorted(sizes, key=lambda size: (size.pixels, size.width)))
+
+    def schema(self) -> JsonSchema:
+        return {"type": "array", "items": {"type": "string", "pattern": f"^{_SIZE.pattern}$"}, "uniqueItems": True}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from gateway.policy.rule import Rule
 from gateway.policy.rules import (
     animated,
     background,
+    buckets,
     formats,
     geometry,
     jpeg_quality,
@@ -34,6 +35,7 @@ RULES: tuple[Rule, ...] = (
     max_pixels.RULE,
     on_excess.RULE,
     geometry.RULE,
+    buckets.RULE,
     background.RULE,
     output.RULE,
     jpeg_quality.RULE,

@@ -1,4 +1,4 @@
-"""How many positions holding image embeddings one request may have, after shrinking. The count is exact."""
+"""How many positions holding image embeddings one request may have. `on_excess: shrink` shares them out first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _measured(values: RuleValues, measured: Measured) -> TooManyTokens | None:
 
 RULE = Rule(
     key="max_image_tokens",
-    summary="Image tokens per request, counted after shrinking.",
+    summary="Image tokens per request; `on_excess: shrink` shares them out before anything is refused.",
     kind=Amount("max_image_tokens", 0, 10**9, word="none"),
     default=None,
     measured=_measured,

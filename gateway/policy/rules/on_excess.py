@@ -1,4 +1,4 @@
-"""What becomes of an image above `max_pixels`; the comparison itself lives with that rule."""
+"""What becomes of images above `max_pixels` or `max_image_tokens`; the comparisons live with those rules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gateway.policy.values import Choice
 
 RULE = Rule(
     key="on_excess",
-    summary="An image above `max_pixels`: `shrink` it, or `reject` the request.",
+    summary="Images above `max_pixels` or `max_image_tokens`: `shrink` them, or `reject` the request.",
     kind=Choice(OnExcess),
     default=OnExcess.SHRINK,
 )

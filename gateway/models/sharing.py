@@ -1,0 +1,123 @@
+"""Several images under one token budget: shared out so that the smallest share is as large as it can be.
+
+Decided here: water-filling on the family's own grid. One level is looked for: every image gets the largest plan that
+takes no more tokens than the level, an image that needs less keeps all it has. What is then left lifts images that can
+rise by one step. Images of one size are treated alike, so the result does not depend on their order. Not decided here:
+the budget (policy), and what becomes of a request that cannot be brought under it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.models.checkpoint import Checkpoint
+from gateway.models.family import Family, Target
+from gateway.types import Size
+
+# Steps of the search above the level that continuous water would reach; grids waste less than a sixteenth of it.
+_FIRST_STEP_SHARE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What to share: embedding positions of one request, and the cap in pixels that holds for each image anyway."""
+
+    tokens: int
+    cap_pixels: int | None
+
+
+def share(
+    sizes: Sequence[Size], family: Family, checkpoint: Checkpoint, budget: Budget
+) -> tuple[int | None, ...] | None:
+    """A cap in tokens for each image, in order, so that all plans together keep the budget; ``None`` = as it is.
+
+    ``None`` for the whole where no caps can: the floors of the images lie above the budget. Deterministic; permuting
+    the images permutes the result. Raises what `Family.plan` raises.
+    """
+    water = _Water(family, checkpoint, budget, Counter(sizes))
+    if water.total(None) <= budget.tokens:
+        return (None,) * len(sizes)
+    if budget.tokens < 1 or water.total(1) > budget.tokens:
+        return None
+    level = water.highest_level()
+    lifted = water.lift(level)
+    return tuple(lifted.get(size, level) for size in sizes)
+
+
+@dataclass(slots=True)
+class _Water:
+    family: Family
+    checkpoint: Checkpoint
+    budget: Budget
+    counts: Counter[Size]
+    _whole: dict[Size, Target] = field(default_factory=dict)
+
+    def total(self, level: int | None) -> int:
+        """Tokens of all images at one level; most families do not care which others there are, some do."""
+        return self._priced(dict.fromkeys(self.counts, level))
+
+    def _priced(self, levels: dict[Size, int | None]) -> int:
+        targets: list[Size] = []
+        for size, count in self.counts.items():
+            targets += [self._target(size, levels[size])] * count
+        return sum(price.tokens for price in self.family.request_tokens(targets, self.checkpoint))
+
+    def _target(self, size: Size, level: int | None) -> Size:
+        whole = self._whole.get(size)
+        if whole is None:
+            whole = self._whole[size] = self._plan(size, None)
+        return whole.size if level is None or whole.tokens.tokens <= level else self._plan(size, level).size
+
+    def _plan(self, size: Size, level: int | None) -> Target:
+        return self.family.plan(size, self.checkpoint, cap_pixels=self.budget.cap_pixels, cap_tokens=level)
+
+    def highest_level(self) -> int:
+        """The highest level whose total keeps the budget; level 1 does, no level does not."""
+        low, high = 1, self.budget.tokens
+        level = self._continuous()
+        step = max(1, level // _FIRST_STEP_SHARE)
+        if self.total(level) <= self.budget.tokens:
+            low = level
+            while low + step < high and self.total(low + step) <= self.budget.tokens:
+                low += step
+                step *= 2
+            high = min(high, low + step)
+        else:
+            high = level
+        if self.total(high) <= self.budget.tokens:
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.total(middle) <= self.budget.tokens:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _continuous(self) -> int:
+        """The level that water without grids would reach."""
+        needs = sorted((self._whole[size].tokens.tokens, count) for size, count in self.counts.items())
+        left, images = self.budget.tokens, self.counts.total()
+        for tokens, count in needs:
+            if tokens * images >= left:
+                break
+            left -= tokens * count
+            images -= count
+        return max(1, left // max(1, images))
+
+    def lift(self, level: int) -> dict[Size, int | None]:
+        """Sizes that can rise to the next level within what is left, those that gain least first."""
+        levels: dict[Size, int | None] = dict.fromkeys(self.counts, level)
+        gains = []
+        for size in self.counts:
+            at, above = self._target(size, level), self._target(size, level + 1)
+            if at != above:
+                gains.append((above.pixels - at.pixels, size.width, size.height))
+        for _, width, height in sorted(gains):
+            risen = levels | {Size(width, height): level + 1}
+            if self._priced(risen) <= self.budget.tokens:
+                levels = risen
+        return levels
