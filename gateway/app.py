@@ -8,13 +8,14 @@ Stop order: unready, settle, listeners, exchanges in flight, upstream, workers, 
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import os
 import random
 import time
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gateway import __version__
 from gateway.api.admin import AdminServer, AdminView
@@ -28,7 +29,7 @@ from gateway.config.sources import masked
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, conclude, new_record
-from gateway.explain import explain
+from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
 from gateway.journey import travel
 from gateway.media.fetch import Fetcher
@@ -49,6 +50,7 @@ from gateway.wiring import deployment_key, fetch_settings, load_world, media_set
 CANARY_PERIOD_S = 0.010
 STALL_S = 0.050
 GC_THRESHOLDS = (20_000, 50, 100)
+_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
 class MonotonicClock:
@@ -118,6 +120,9 @@ class Gateway:
     async def _ferry(self, client: HttpClient, name: str) -> None:
         await self._counted(client, name, ferry(client, name, self._ports, self.world))
 
+    async def _estimate(self, client: HttpClient, dialect: Dialect) -> None:
+        await self._counted(client, "estimate", answer_estimate(client, dialect, self._ports, self.world))
+
     async def _refuse(self, client: HttpClient, name: str, error: GatewayError) -> None:
         async def fail() -> None:
             raise error
@@ -132,6 +137,7 @@ class Gateway:
         return Edge(
             travel=self._travel,
             ferry=self._ferry,
+            estimate=self._estimate,
             refuse=self._refuse,
             list_models=self._list_models,
             is_ready=self._is_ready,
@@ -151,6 +157,7 @@ class Gateway:
         """Start everything; returns once requests are served. Raises what a part raises when it cannot start."""
         server = self.settings.server
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._on_loop_error)
         await self._fetcher.start()
         await self._media.start()
         await self._upstream.start()
@@ -292,6 +299,14 @@ class Gateway:
         )
         dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
         return await explain(HeapBody(body), head, dialect, self._ports, self.world)
+
+    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """What nobody awaited. Without descriptors asyncio says so for each of 1,024 waiting connections: once will do."""
+        error = context.get("exception")
+        if isinstance(error, OSError) and error.errno in _OUT_OF_RESOURCES:
+            self._log.limited("error", "out_of_resources", reason=error.strerror)
+        else:
+            loop.default_exception_handler(context)
 
     def _is_ready(self) -> bool:
         return not self._draining.is_set() and self._media.alive

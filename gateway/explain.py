@@ -6,18 +6,28 @@ called in its order, with nothing reserved, prepared or sent. Images are looked 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, World
+from gateway.exchange import Ports, World, conclude, new_record
 from gateway.journey import TASK_HEADER
-from gateway.planning import cap_of, cost_of, count_prompt, estimate_request, media_scope, plan_images, served_model
+from gateway.planning import (
+    cap_of,
+    cost_of,
+    count_prompt,
+    estimate_request,
+    media_scope,
+    plan_images,
+    reason_of,
+    served_model,
+)
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
-from gateway.ports import Body, SourceRef
+from gateway.ports import Body, Client, SourceRef
 from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
@@ -31,15 +41,58 @@ async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports,
     try:
         await _tell(told, body, head, dialect, ports, world)
     except GatewayError as error:
-        told["refused"] = {
-            "code": error.code,
-            "status": error.status,
-            "message": error.message,
-            "part": error.part,
-            "rule": error.rule,
-            "detail": error.detail,
-        }
+        told["refused"] = _refusal(error) | {"detail": error.detail}
     return told
+
+
+async def answer_estimate(client: Client, dialect: Dialect, ports: Ports, world: World) -> None:
+    """Answer a chat request with what would be done with it, on the client's own port; nothing is sent.
+
+    A request that cannot be read, or whose sender is not known, is refused as the journey would; a later refusal is
+    part of the answer. What only operators should see (lines of policies, how backends compared) is left out.
+    """
+
+    async def stages() -> None:
+        body = await client.read(world.max_body_bytes)
+        told: dict[str, object] = {}
+        try:
+            await _tell(told, body, client.head, dialect, ports, world)
+        except GatewayError as error:
+            if "call" not in told:
+                raise
+            told["refused"] = _refusal(error)
+        finally:
+            body.close()
+        answer = json.dumps(_public(told)).encode()
+        record.status = 200
+        headers = (("Content-Type", "application/json"), ("x-request-id", client.head.request_id))
+        await client.start(200, headers, len(answer))
+        await client.write(answer)
+        await client.finish()
+
+    record = new_record(client, "estimate", ports.clock)
+    await conclude(client, ports, record, stages())
+
+
+def _refusal(error: GatewayError) -> dict[str, object]:
+    return {
+        "code": error.code,
+        "status": error.status,
+        "message": error.message,
+        "part": error.part,
+        "rule": error.rule,
+    }
+
+
+def _public(told: dict[str, object]) -> dict[str, object]:
+    """Without the policies' lines and the decision's trail."""
+    hidden = {"policy": "values", "decision": "trail"}
+    return {
+        key: {name: each for name, each in value.items() if name != hidden.get(key)}
+        if isinstance(value, dict)
+        else value
+        for key, value in told.items()
+    }
 
 
 async def _tell(
@@ -67,8 +120,12 @@ async def _tell(
     findings = [error.code for error in check_declared(policy, call)]
     facts = await _look(body, call, policy, ports, world, findings)
     plans = plan_images(policy, served, call, facts, ports.media.plan_version)
+    scope = media_scope(policy, world)
     told["images"] = [
-        _image(part.name, fact, plan) for part, fact, plan in zip(call.images, facts, plans, strict=False)
+        _image(part.name, fact, plan)
+        | reason_of(policy, served, plan)
+        | {"is_prepared": plan.keeps_file or ports.media.peek(scope, fact, plan)}
+        for part, fact, plan in zip(call.images, facts, plans, strict=False)
     ]
     counted = await count_prompt(world, served, dialect.name, body, tree, call)
     estimate = estimate_request(world.book, served, policy, call, plans, counted)

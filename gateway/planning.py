@@ -12,6 +12,7 @@ from dataclasses import replace
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import World
 from gateway.models.book import ModelBook, ServedModel
+from gateway.models.family import TargetReason
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
@@ -88,6 +89,18 @@ def _planned(
     return tuple(
         plan if plan.after == price else replace(plan, after=price) for plan, price in zip(plans, prices, strict=True)
     )
+
+
+def reason_of(policy: EffectivePolicy, served: ServedModel, plan: ImagePlan) -> dict[str, object]:
+    """Why an image gets the size it gets, for people; with the engine's own knob where no size meets the cap."""
+    if policy.geometry is Geometry.PRESERVE or policy.shadow:
+        return {"reason": "preserved"}
+    alone = served.family.plan(plan.original, served.checkpoint, cap_pixels=policy.max_pixels, cap_tokens=None)
+    if alone.reason is TargetReason.CAP_UNREACHABLE:
+        return {"reason": alone.reason.value, "knob": served.family.knob}
+    if alone.size == plan.target:
+        return {"reason": alone.reason.value}
+    return {"reason": "bucket" if plan.target in policy.buckets else "token_budget"}
 
 
 def estimate_request(

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import Undecodable
-from gateway.explain import explain
+from gateway.explain import answer_estimate, explain
 from gateway.journey import travel
 from gateway.media.shm import HeapBody
 from gateway.types import Size
@@ -113,3 +113,51 @@ def test_shadow_mode_finds_and_does_not_refuse() -> None:
     assert found["images"] == []
     assert "decision" in found
     assert explained(SETTINGS["two images"], 0, Undecodable())["refused"]["code"] == "image_undecodable"
+
+
+def estimated(setting: Setting, blow_at: int | None = None, blow: BaseException | None = None) -> tuple[Scene, Any]:
+    scene = setting.scene()
+    came = drive(answer_estimate(scene.client, OpenAIChat(), scene.ports, setting.world()), blow_at, blow)
+    assert came.escaped is None or isinstance(came.escaped, asyncio.CancelledError)
+    assert scene.books.still_open == []
+    return scene, json.loads(scene.client.written) if scene.client.written else None
+
+
+def test_an_estimate_is_the_explanation_without_what_only_operators_see() -> None:
+    setting = SETTINGS["two images"]
+    scene, told = estimated(setting)
+    whole = explained(setting)
+    assert (scene.client.status, scene.upstream.sent, scene.budgets.asked) == (200, [], [])
+    assert told["estimate"] == whole["estimate"]
+    assert told["images"] == whole["images"]
+    assert whole["policy"].keys() - told["policy"].keys() == {"values"}
+    assert whole["decision"].keys() - told["decision"].keys() == {"trail"}
+    assert (scene.record.dialect, scene.record.outcome) == ("estimate", "ok")
+
+
+def test_what_cannot_be_read_is_refused_and_what_would_be_refused_is_told() -> None:
+    scene, told = estimated(Setting(b"nonsense"))
+    assert told is None
+    assert [error.code for error in scene.client.refusals] == ["not_json"]
+    scene, told = estimated(Setting(body(model="nobody")))
+    assert (scene.client.status, told["refused"]["code"]) == (200, "model_not_found")
+    assert "detail" not in told["refused"]
+
+
+def test_an_abandoned_estimate_leaves_nothing_open() -> None:
+    _, _, trail = told(SETTINGS["two images"])
+    for at in range(len(trail) + 2):
+        scene, _ = estimated(SETTINGS["two images"], at, asyncio.CancelledError())
+        assert scene.record.outcome in {"client_gone", "ok"}
+
+
+def test_each_image_says_why() -> None:
+    reasons = [image["reason"] for image in explained(SETTINGS["two images"])["images"]]
+    assert reasons == ["policy_cap", "conforming"]
+    budgeted = replace(SETTINGS["two images"], policies=policy_set(default="rules: {max_image_tokens: 500}\n"))
+    assert [image["reason"] for image in explained(budgeted)["images"]] == ["token_budget", "conforming"]
+    bucketed = replace(SETTINGS["two images"], policies=policy_set(default="rules: {buckets: [896x896]}\n"))
+    assert [image["reason"] for image in explained(bucketed)["images"]] == ["bucket", "conforming"]
+    floor = replace(SETTINGS["two images"], policies=policy_set(default="rules: {max_pixels: 3136}\n"))
+    assert explained(floor)["images"][0]["knob"] == "mm_processor_kwargs.min_pixels"
+    assert explained(SETTINGS["shadow"])["images"][0]["reason"] == "preserved"

@@ -41,6 +41,7 @@ class Edge:
 
     travel: Callable[[HttpClient, Dialect], Awaitable[None]]
     ferry: Callable[[HttpClient, str], Awaitable[None]]
+    estimate: Callable[[HttpClient, Dialect], Awaitable[None]]
     refuse: Callable[[HttpClient, str, GatewayError], Awaitable[None]]
     list_models: Callable[[RequestHead], bytes]
     is_ready: Callable[[], bool]
@@ -101,6 +102,8 @@ class DataHandler:
             await edge.refuse(client, route.name, error)
         elif route.kind is RouteKind.CHAT:
             await edge.travel(client, dialect)
+        elif route.kind is RouteKind.ESTIMATE:
+            await edge.estimate(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:
             await edge.ferry(client, route.name)
         elif route.kind is RouteKind.UNREAD_CHAT:

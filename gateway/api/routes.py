@@ -16,6 +16,7 @@ class RouteKind(StrEnum):
     CHAT = "chat"  # a dialect we understand: the whole journey
     UNREAD_CHAT = "unread_chat"  # a chat API we do not read yet: 501 where a policy applies, else passed through
     PASS_THROUGH = "pass_through"  # noqa: S105  # no password: inference without chat media: streamed to a backend untouched
+    ESTIMATE = "estimate"  # a chat request that is priced and not sent
     MODELS = "models"
     HEALTH = "health"
 
@@ -62,6 +63,7 @@ def _table() -> dict[str, Route]:
         table.setdefault(path, Route(RouteKind.UNREAD_CHAT, "unread", _POST))
     for path in PASS_THROUGH_PATHS:
         table.setdefault(path, Route(RouteKind.PASS_THROUGH, "pass_through", _POST))
+    table["/v1/estimate"] = Route(RouteKind.ESTIMATE, "estimate", _POST, DIALECTS[0])
     table["/v1/models"] = Route(RouteKind.MODELS, "models", _GET)
     table["/health"] = Route(RouteKind.HEALTH, "health", _GET)
     return table

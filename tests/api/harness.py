@@ -152,6 +152,7 @@ class Serving:
         return Edge(
             travel=self.travel,
             ferry=self.ferry,
+            estimate=self.travel,
             refuse=self.refuse,
             list_models=lambda head: b'{"object":"list","data":[]}',
             is_ready=lambda: self.ready,

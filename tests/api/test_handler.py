@@ -31,6 +31,15 @@ async def test_a_chat_request_travels_with_its_head_as_it_came() -> None:
         ]
 
 
+async def test_an_estimate_goes_its_own_way() -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", path="/v1/estimate"))
+        assert (await wire.answer()).status == 200
+        assert [head.path for head in state.heads] == ["/v1/estimate"]
+        await wire.send(get("/v1/estimate"))
+        assert (await wire.answer()).status == 405
+
+
 @pytest.mark.parametrize("given", ["abc-123", "x" * 128, "!#~"])
 async def test_a_clients_request_id_is_kept(given: str) -> None:
     async with serving() as (_, wire):

@@ -52,4 +52,10 @@ def test_another_spelling_is_another_path(path: str) -> None:
 
 def test_names_are_a_small_closed_set_for_metrics() -> None:
     names = {route.name for route in ROUTES.values()}
-    assert names == {"unread", "pass_through", "models", "health"} | {dialect.name for dialect in DIALECTS}
+    assert names == {"unread", "pass_through", "models", "health", "estimate"} | {dialect.name for dialect in DIALECTS}
+
+
+def test_an_estimate_reads_what_chat_completions_reads() -> None:
+    route = find_route("/v1/estimate")
+    assert route is not None
+    assert (route.kind, route.methods, route.dialect) == (RouteKind.ESTIMATE, ("POST",), DIALECTS[0])

@@ -58,6 +58,7 @@ async def test_a_day_in_its_life() -> None:
         await check_other_paths(gateway)
         await check_refusals(gateway)
         await check_explain(gateway)
+        await check_estimate(gateway)
         await check_config(gateway)
         await check_metrics(gateway)
 
@@ -119,6 +120,21 @@ async def check_refusals(gateway: Running) -> None:
         assert answer.json()["error"]["code"] == code
         assert answer.headers["x-vlmgw-error"] == code
         assert answer.headers["x-request-id"]
+
+
+async def check_estimate(gateway: Running) -> None:
+    """The same body on the data port: priced, not sent."""
+    sent_before = len(gateway.engine.exchanges)
+    part = {"type": "image_url", "image_url": {"url": small_png()}}
+    messages = [{"role": "user", "content": [part, {"type": "text", "text": "What is it?"}]}]
+    answer = await gateway.data.post("/v1/estimate", json={"model": MODEL, "messages": messages})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert (told["images"][0]["tokens"], told["images"][0]["reason"]) == (64, "conforming")
+    assert told["decision"]["backend"] == "engine"
+    chats = [each for each in gateway.engine.exchanges[sent_before:] if each.target.startswith("/v1/chat/")]
+    assert chats == []
+    assert (await gateway.data.post("/v1/estimate", content=b"[")).status_code == 400
 
 
 async def check_explain(gateway: Running) -> None:
