@@ -1,6 +1,7 @@
 """``vlm-gateway estimate``: what images cost in which model, from their sizes alone.
 
-Decided here: how sizes are given and what the table shows. Not decided here: any number (``models``).
+Decided here: how sizes are given and what the table shows. Models of closed APIs stand beside the others, one row for
+each level of detail. Not decided here: any number (``models``).
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from gateway.errors import GatewayError
 from gateway.media.codecs.probe import probe_all
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
+from gateway.models.checkpoint import Checkpoint
+from gateway.models.closed import ClosedProfile, closed_profile
 from gateway.models.cost import encoder_flops, prefill_flops
-from gateway.models.kv import bytes_per_token
+from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
-from gateway.types import Size, TenantId
+from gateway.types import ImageTokens, Size, TenantId
 
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
 # An H100 in bf16 at the share of its peak that prefill and encoders reach in practice, for orders of magnitude only.
@@ -31,11 +34,13 @@ _FLOPS_PER_S = 400e12
 _COLUMNS = {
     "image": "image",
     "model": "model",
+    "detail": "detail",
     "size": "size",
     "target": "target",
     "grid": "grid",
     "tokens": "tokens",
     "tokens_original": "was",
+    "saved": "saved",
     "position_advance": "positions",
     "kv_mb": "KV MB",
     "prefill_ms": "prefill ms",
@@ -81,6 +86,12 @@ def estimate(  # noqa: PLR0917  # one parameter per flag
     book = ModelBook(shipped_catalog())
     rows = []
     for name in model or ["Qwen/Qwen3-VL-8B-Instruct"]:
+        profile = closed_profile(name)
+        if profile is not None and not book.serve(name, ()).match.known:
+            rows += [
+                _closed_row(text, read_size(text), name, profile, each) for text in images for each in profile.levels
+            ]
+            continue
         served = book.serve(name, ())
         cap = resolve_for(policy_set, tenant, task, name).max_pixels
         rows += [_row(text, read_size(text), served, cap, max_pixels) for text in images]
@@ -125,12 +136,37 @@ def _row(text: str, size: Size, served: ServedModel, cap: int | None, max_pixels
         "tokens": after.tokens,
         "prompt_tokens": after.prompt_tokens,
         "tokens_original": before.tokens,
+        "saved": f"{1 - after.tokens / before.tokens:.0%}" if after.tokens < before.tokens else "",
         "position_advance": after.position_advance,
     }
     if checkpoint.kv is not None:
-        row["kv_mb"] = round(after.prompt_tokens * bytes_per_token(checkpoint.kv) / 1e6, 1)
+        row["kv_mb"] = round(_kv_bytes(after, checkpoint, checkpoint.kv) / 1e6, 1)
     if checkpoint.decoder is not None:
-        row["prefill_ms"] = round(prefill_flops(checkpoint.decoder, after.prompt_tokens) / _FLOPS_PER_S * 1000, 1)
+        row["prefill_ms"] = round(
+            prefill_flops(checkpoint.decoder, _in_prompt(after, checkpoint)) / _FLOPS_PER_S * 1e3, 1
+        )
     if checkpoint.encoder is not None:
         row["encode_ms"] = round(encoder_flops(checkpoint.encoder, after.vit_patches) / _FLOPS_PER_S * 1000, 1)
     return row
+
+
+def _in_prompt(price: ImageTokens, checkpoint: Checkpoint) -> int:
+    """Prompt positions of an image; its embeddings are none of them where cross-attention layers hold them."""
+    is_beside = checkpoint.kv is not None and checkpoint.kv.cross is not None
+    return price.prompt_tokens - (price.tokens if is_beside else 0)
+
+
+def _kv_bytes(price: ImageTokens, checkpoint: Checkpoint, shape: KvShape) -> int:
+    """What an image holds: among the text tokens, or in cross-attention layers of its own."""
+    among = _in_prompt(price, checkpoint) * bytes_per_token(shape)
+    return among + price.tokens * bytes_per_encoder_token(shape)
+
+
+def _closed_row(text: str, size: Size, model: str, profile: ClosedProfile, level: str) -> dict[str, object]:
+    row: dict[str, object] = {"image": text, "model": model, "detail": level, "size": str(size)}
+    try:
+        price = profile.image_tokens(size, level)
+    except GatewayError as error:
+        return row | {"error": error.code, "target": error.code, "message": error.message}
+    note = f"{model}: as its vendor documents it, not observed; detail defaults to {profile.default_level}"
+    return row | {"target": str(price.size), "tokens": price.tokens, "tokens_original": price.tokens, "note": note}

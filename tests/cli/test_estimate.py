@@ -25,6 +25,22 @@ def test_models_are_compared_in_one_table() -> None:
     assert "Qwen2.5-VL" in ran.out
 
 
+def test_closed_apis_stand_beside_the_others_at_every_level() -> None:
+    sizes = ("1170x2532", "1280x720", "4032x3024")
+    models = ("Qwen3.5-0.8B", "Llama-3.2-11B-Vision", "InternVL2-8B", "gpt-4o")
+    named = [flag for model in models for flag in ("--model", model)]
+    rows = run("estimate", *sizes, *named, "--json").json
+    assert [(row["size"], row["detail"], row["tokens"]) for row in rows if row["model"] == "gpt-4o"] == [
+        ("1170x2532", "low", 85), ("1170x2532", "high", 1445), ("1280x720", "low", 85), ("1280x720", "high", 1105),
+        ("4032x3024", "low", 85), ("4032x3024", "high", 765),
+    ]  # fmt: skip
+    assert [row["tokens"] for row in rows if row["model"] == "Qwen3.5-0.8B"] == [2923, 880, 11844]
+    table = run("estimate", *sizes, *named)
+    assert table.code == 0
+    assert all(model in table.out for model in models)
+    assert "as its vendor documents it" in table.err
+
+
 def test_a_file_is_measured_upright(tmp_path: Path) -> None:
     pictures = draw_pictures(tmp_path)
     (row,) = run("estimate", str(pictures / "turned.jpg"), "--json").json
