@@ -59,9 +59,7 @@ class DataServer:
             self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None
         )
         await self._site.start()
-        listener = self._site._server  # noqa: SLF001  # the only way to learn the port when it was 0
-        assert isinstance(listener, asyncio.Server)
-        return int(listener.sockets[0].getsockname()[1])
+        return int(self._runner.addresses[0][1])
 
     async def drain(self, *, settle_s: float, timeout_s: float, inflight: Callable[[], int]) -> bool:
         """Accept for ``settle_s`` more, stop listening, wait for exchanges to end; ``False`` if some were left."""
