@@ -1,6 +1,7 @@
 """Commands that look and tell: ``check``, ``doctor``, ``explain``, ``hash-key``.
 
-Decided here: what is looked at and how it is shown. Nothing here changes or sends anything to an engine but probes.
+Decided here: what is looked at and how it is shown. Nothing here changes anything; an engine gets probes, and from
+``doctor`` a handful of generated pictures (``trial``).
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from gateway.app import Gateway
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
+from gateway.cli.trial import trial_rows
 from gateway.config.policies import PolicyProblems
+from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.errors import GatewayError
 from gateway.media.codecs import CodecBackendMissing, describe
 from gateway.media.settings import cgroup_cpus
+from gateway.models.book import ModelBook
 from gateway.policy.policyset import PolicySet
 from gateway.policy.resolve import resolve
 from gateway.types import BackendView
@@ -107,25 +111,55 @@ def doctor(
         problems.append(f"media.codec_backend is {wanted}, which is not available here: start-up would refuse")
     limits = _limits(problems)
     views: Sequence[BackendView] = ()
+    trials: list[dict[str, object]] = []
     if settings.backends:
         try:
-            views = asyncio.run(_look_at_backends(Gateway(settings)))
+            gateway = Gateway(settings)
+            views = asyncio.run(_look_at_backends(gateway))
         except (PolicyProblems, ValueError) as error:
             raise fail(str(error), code=2) from None
         problems += [f"backend {view.name} does not answer at {view.url}" for view in views if not view.healthy]
+        trials = [row for view in views if view.healthy for row in _trials(settings, gateway.world.book, view)]
+        problems += [problem for row in trials if (problem := _trial_problem(row)) is not None]
     rows = [_backend_row(view) for view in views]
     if json:
-        facts = {"version": __version__, "codecs": codecs, "limits": limits, "backends": rows, "problems": problems}
-        show_json(facts)
+        show_json({
+            "version": __version__, "codecs": codecs, "limits": limits, "backends": rows, "image_tokens": trials,
+            "problems": problems,
+        })  # fmt: skip
     else:
         show_table("Codecs", ("what", "value"), [(key, _told(value)) for key, value in codecs.items()])
         show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
         if rows:
             show_table("Backends", tuple(rows[0]), [[_told(value) for value in row.values()] for row in rows])
+        if trials:
+            columns = ("backend", "model", "size", "predicted", "actual", "agrees", "error")
+            show_table("Image tokens", columns, [[str(row.get(key, "")) for key in columns] for row in trials])
         for problem in problems:
             say(f"problem: {problem}")
     if problems:
         raise typer.Exit(1)
+
+
+def _trials(settings: Settings, book: ModelBook, view: BackendView) -> list[dict[str, object]]:
+    """What an engine counts for generated pictures; nothing for one that takes none, or serves nothing by name."""
+    served = book.serve(view.models[0], (view,)) if view.models else None
+    if served is None or not served.serves_images:
+        return []
+    key = next((backend.api_key for backend in settings.backends if backend.url.rstrip("/") == view.url), None)
+    return trial_rows(view, served, key)
+
+
+def _trial_problem(row: dict[str, object]) -> str | None:
+    place = f"backend {row['backend']}, model {row['model']}, image {row['size']}"
+    if "error" in row:
+        return f"{place}: {row['error']}"
+    if row["agrees"]:
+        return None
+    return (
+        f"{place}: {row['predicted']} tokens predicted, {row['actual']} counted by the engine; "
+        "name its checkpoint (models) or tell the cap it was started with (backends.max_pixels)"
+    )
 
 
 def _told(value: object) -> str:

@@ -1,4 +1,4 @@
-"""``check``, ``doctor``, ``explain``, ``hash-key``: they look and tell, and nothing is sent."""
+"""``check``, ``doctor``, ``explain``, ``hash-key``: they look and tell; only the doctor sends a few pictures."""
 
 from __future__ import annotations
 
@@ -84,7 +84,18 @@ def test_doctor_looks_at_backends() -> None:
     with SimulatorProcess("--max-model-len", "4096") as engine:
         ran = start("doctor", "--backend", engine.url, "--json")
     (row,) = ran.json["backends"]
+    assert [(trial["size"], trial["predicted"], trial["actual"]) for trial in ran.json["image_tokens"]][:3] == [
+        ("64x64", 64, 64), ("224x224", 64, 64), ("448x448", 196, 196),
+    ]  # fmt: skip
     assert (row["engine"], row["models"], row["context_tokens"]) == ("vllm", MODEL, 4096)
+
+
+def test_doctor_notices_an_engine_that_was_started_with_another_cap() -> None:
+    with SimulatorProcess("--max-pixels", "262144") as engine:
+        ran = start("doctor", "--backend", engine.url)
+    assert ran.code == 1
+    assert "image 1280x720: 880 tokens predicted, 252 counted by the engine" in ran.err
+    assert "backends.max_pixels" in ran.err
 
 
 def test_doctor_names_a_backend_that_does_not_answer() -> None:
