@@ -153,7 +153,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         body.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Trip:
     """All that is known of a request once it may go to a backend."""
 

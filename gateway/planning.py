@@ -49,6 +49,8 @@ def plan_images(
 
     Where all together are above the policy's token budget and it says to shrink, the budget is shared out first.
     """
+    if not facts:
+        return ()
     preserve = policy.geometry is Geometry.PRESERVE or policy.shadow
     rules = PlanRules(
         policy.max_pixels,

@@ -22,6 +22,9 @@ from gateway.types import BackendView
 
 # How many served names are remembered; names come from backends, so this is only a bound on a bound.
 _REMEMBERED = 1024
+# A ratio learnt from this many answers moves slowly, and looks at one answer in so many from then on.
+_SAMPLED_AFTER = 256
+_SAMPLE_EVERY = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class ModelBook:
         self._overrides = dict(overrides or {})
         self._served: dict[tuple[object, ...], ServedModel] = {}
         self._learners: dict[str, RatioLearner] = {}
+        self._answers = 0
 
     def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
         """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
@@ -85,9 +89,14 @@ class ModelBook:
 
     def learn_text(self, served: ServedModel, byte_count: int, message_count: int, prompt_text_tokens: int) -> None:
         """Take in what an engine counted for a prompt's text (images and their wrappers taken off)."""
+        learner = self._learner(served)
+        if learner.samples >= _SAMPLED_AFTER:
+            self._answers += 1
+            if self._answers % _SAMPLE_EVERY:
+                return
         overhead = served.checkpoint.template.overhead_tokens(message_count)
         if prompt_text_tokens > overhead:
-            self._learners[served.name] = self._learner(served).update(byte_count, prompt_text_tokens - overhead)
+            self._learners[served.name] = learner.update(byte_count, prompt_text_tokens - overhead)
 
     def _learner(self, served: ServedModel) -> RatioLearner:
         found = self._learners.get(served.name)

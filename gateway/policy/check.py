@@ -22,6 +22,9 @@ from gateway.types import Call, ImagePart, TokenEstimate
 
 _DECLARED = tuple(rule.declared for rule in RULES if rule.declared is not None)
 _MEASURED = tuple(rule.measured for rule in RULES if rule.measured is not None)
+# What is left to check where a request has no image, which is most of them.
+_DECLARED_OF_TEXT = tuple(rule.declared for rule in RULES if rule.declared is not None and not rule.of_images)
+_MEASURED_OF_TEXT = tuple(rule.measured for rule in RULES if rule.measured is not None and not rule.of_images)
 _REMOTE = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -30,7 +33,8 @@ def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError
 
     Raises TooManyImages, ImageTooLarge, TooManyTokens, SourceBlocked; in shadow mode returns them.
     """
-    found = [error for check in _DECLARED if (error := check(effective, call)) is not None]
+    checks = _DECLARED if call.images else _DECLARED_OF_TEXT
+    found = [error for check in checks if (error := check(effective, call)) is not None]
     found += [
         SourceBlocked("Only images are fetched; send video and sound inline.", part=medium.name, rule="hosts")
         for medium in call.other_media
@@ -52,7 +56,8 @@ def check_measured(
     Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, ContextTooLong; in shadow mode returns them.
     """
     measured = Measured(images, estimate)
-    found = [error for check in _MEASURED if (error := check(effective, measured)) is not None]
+    checks = _MEASURED if images else _MEASURED_OF_TEXT
+    found = [error for check in checks if (error := check(effective, measured)) is not None]
     if context_tokens is not None and estimate.prompt_lower_bound + 1 > context_tokens:
         found.append(_too_long(estimate, context_tokens))
     return _deliver(effective, found)

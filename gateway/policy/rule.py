@@ -50,7 +50,7 @@ MeasuredCheck = Callable[[RuleValues, Measured], GatewayError | None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One key of ``rules``, ``tasks.*`` and ``models.*``."""
+    """One key of ``rules``, ``tasks.*`` and ``models.*``; ``of_images``: its checks say nothing without one."""
 
     key: str
     summary: str
@@ -58,3 +58,4 @@ class Rule:
     default: object
     declared: DeclaredCheck | None = None
     measured: MeasuredCheck | None = None
+    of_images: bool = False

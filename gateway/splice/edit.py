@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, assert_never
 
@@ -92,12 +92,14 @@ class _MemberChanges:
     removed: set[str] = field(default_factory=set)
 
 
-def edit(skeleton: Skeleton, operations: Iterable[Operation]) -> tuple[Edit, ...]:
+def edit(skeleton: Skeleton, operations: Sequence[Operation]) -> tuple[Edit, ...]:
     """The operations' effects on the body, in order of place and disjoint.
 
     Two operations on one member: the later one counts. Raises ValueError (a bug of the caller) for a pointer to
     nothing, a member of what is no object, or an operation inside a value that another one replaces or removes.
     """
+    if not operations:
+        return ()
     values: dict[Pointer, SetString | SetValue | Wrap] = {}
     members: defaultdict[Pointer, _MemberChanges] = defaultdict(_MemberChanges)
     for operation in operations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -187,7 +188,7 @@ def test_a_line_never_holds_a_payload_a_key_or_a_query(name: str) -> None:
         "POST", "/v1/chat/completions", f"key={private}", scene.client.head.headers, None, RequestId("r1")
     )
     drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
-    line = msgspec.json.encode(access_line(scene.record)).decode()
+    line = msgspec.json.encode(access_line(scene.record, 1.0)).decode()
     assert private not in line
     assert "QUJD" not in line
 
@@ -220,3 +221,21 @@ def test_the_worst_fleet_stays_within_two_thousand_series() -> None:
     log.close()
     lines = [line for line in metrics.render().decode().splitlines() if line.startswith("vlmgw_")]
     assert len(lines) < 2_000
+
+
+def test_records_are_counted_in_batches_and_before_a_scrape() -> None:
+    asked: list[Callable[[], None]] = []
+    stream, metrics = io.BytesIO(), Metrics()
+    log = JsonLog(stream=stream)
+    recorder = ExchangeRecorder(metrics, log, lambda _: False, later=asked.append)
+    for _ in range(3):
+        recorder.record(ExchangeRecord(RequestId("r"), "openai_chat", "/", 1.0, ended_s=2.0))
+    assert len(asked) == 1
+    assert b"vlmgw_requests_total{" not in metrics.render()
+    recorder.flush()
+    assert b'vlmgw_requests_total{dialect="openai_chat",outcome="ok"} 3.0' in metrics.render()
+    asked.pop()()
+    assert b"} 3.0" in metrics.render()
+    recorder.record(ExchangeRecord(RequestId("r"), "openai_chat", "/", 1.0, ended_s=2.0))
+    assert len(asked) == 1
+    log.close()

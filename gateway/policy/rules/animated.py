@@ -27,4 +27,5 @@ RULE = Rule(
     kind=Choice(Animated),
     default=Animated.FIRST,
     measured=_measured,
+    of_images=True,
 )

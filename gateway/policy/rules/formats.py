@@ -36,4 +36,5 @@ RULE = Rule(
     kind=ChoiceList(Choice(ImageFormat, DECODED)),
     default=DECODED,
     measured=_measured,
+    of_images=True,
 )

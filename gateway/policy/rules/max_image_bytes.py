@@ -49,4 +49,5 @@ RULE = Rule(
     default=48 * 2**20,
     declared=_declared,
     measured=_measured,
+    of_images=True,
 )

@@ -23,4 +23,5 @@ RULE = Rule(
     kind=Amount("max_image_tokens", 0, 10**9, word="none"),
     default=None,
     measured=_measured,
+    of_images=True,
 )

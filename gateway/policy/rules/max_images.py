@@ -25,4 +25,5 @@ RULE = Rule(
     kind=Amount("max_images", 0, 10_000, word="none"),
     default=100,
     declared=_declared,
+    of_images=True,
 )

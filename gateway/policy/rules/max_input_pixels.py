@@ -29,4 +29,5 @@ RULE = Rule(
     kind=Amount("max_input_pixels", 1, 10**9, PIXEL_UNITS, products=True),
     default=100_000_000,
     measured=_measured,
+    of_images=True,
 )

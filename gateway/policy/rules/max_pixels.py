@@ -39,4 +39,5 @@ RULE = Rule(
     kind=Amount("max_pixels", 3_136, 10**9, PIXEL_UNITS, products=True, word="engine"),
     default=None,
     measured=_measured,
+    of_images=True,
 )
