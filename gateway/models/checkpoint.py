@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from gateway.models.cost import DecoderShape, EncoderShape
 from gateway.models.kv import KvShape
 from gateway.models.text import ChatTemplate
+from gateway.models.tiling import TileEngine, TileShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,9 @@ class Checkpoint:
     """One model as it is served. Pixels are areas (width x height); `None` = not known.
 
     `patch` is the side of one encoder patch in pixels, `merge` how many patches per side become one token. A text-only
-    model has 0 in the vision numbers. `max_ratio` is the processor's own limit, beyond which it raises.
+    model has 0 in the vision numbers. `max_ratio` is the processor's own limit, beyond which it raises. `longest_side`
+    is a limit of the longer side in pixels (0 = none). `image_budget_tokens` is what one request's text leaves of the
+    context, for the family whose images share that; it is a request's number, set on a copy.
     """
 
     name: str
@@ -34,11 +37,27 @@ class Checkpoint:
     context_tokens: int | None = None
     encoder: EncoderShape | None = None
     decoder: DecoderShape | None = None
+    tiles: TileShape | None = None
+    longest_side: int = 0
+    image_budget_tokens: int | None = None
 
     @property
     def factor(self) -> int:
         """The side of one token's square in pixels."""
         return self.patch * self.merge
+
+    def on_sglang(self) -> Checkpoint:
+        """The same checkpoint as SGLang counts it, which for some families is not what their own processor counts."""
+        return self if self.tiles is None else replace(self, tiles=replace(self.tiles, engine=TileEngine.SGLANG))
+
+    def with_tiles(self, most: int) -> Checkpoint:
+        """The same checkpoint served with another limit of tiles (the engine's own knob), which must be positive.
+
+        Raises `ValueError` for a family that does not cut images into tiles.
+        """
+        if self.tiles is None or most < 1:
+            raise ValueError(f"max_tiles: {most} is no number of tiles of {self.name}")
+        return replace(self, tiles=replace(self.tiles, most=most, least=min(self.tiles.least, most)))
 
     def with_(self, *, max_pixels: int | None = None, min_pixels: int | None = None) -> Checkpoint:
         """The same checkpoint served with other pixel limits (the engine's own knob); the numbers must be positive."""

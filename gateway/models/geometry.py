@@ -36,6 +36,13 @@ def check_ratio(size: Size, max_ratio: float) -> None:
         )
 
 
+def check_caps(cap_pixels: int | None, cap_tokens: int | None) -> None:
+    """Raise `ValueError` naming the cap that allows nothing at all."""
+    for name, cap in (("cap_pixels", cap_pixels), ("cap_tokens", cap_tokens)):
+        if cap is not None and cap < 1:
+            raise ValueError(f"{name} must be at least 1, not {cap}")
+
+
 def smart_resize(
     size: Size, *, factor: int, min_pixels: int, max_pixels: int, max_ratio: float = QWEN_MAX_RATIO
 ) -> Size:

@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.cost import DecoderShape, EncoderShape
 from gateway.models.families import FAMILIES
-from gateway.models.kv import KvShape, LinearLayers
+from gateway.models.kv import CrossLayers, KvShape, LinearLayers, WindowLayers
 from gateway.models.text import ChatTemplate
+from gateway.models.tiling import TileShape
 
 _Shape = TypeVar("_Shape")
 
@@ -69,7 +70,8 @@ def packaged_table() -> Table:
 def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate]) -> Series:
     place = f"series.{name}"
     numbers = {"patch", "merge", "min_pixels", "max_pixels", "max_ratio", "bytes_per_text_token"}
-    _only(raw, place, {"family", "patterns", "excludes", "template", *numbers})
+    optional = {"longest_side"} & set(raw)
+    _only(raw, place, {"family", "patterns", "excludes", "template", "longest_side", "tiles", *numbers})
     for key in ("family", "template", *sorted(numbers)):
         if key not in raw:
             raise TableError(f"{place}: {key} is missing")
@@ -77,7 +79,7 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
         raise TableError(f"{place}.family: no family is called {raw['family']!r}")
     if raw["template"] not in templates:
         raise TableError(f"{place}.template: no template is called {raw['template']!r}")
-    for key in numbers:
+    for key in numbers | optional:
         _check_number(raw[key], f"{place}.{key}")
     prototype = Checkpoint(
         name=name,
@@ -90,6 +92,8 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
         kv=None,
         bytes_per_text_token=raw["bytes_per_text_token"],
         template=templates[raw["template"]],
+        tiles=_tiles(raw["tiles"], f"{place}.tiles") if "tiles" in raw else None,
+        **{key: raw[key] for key in optional},
     )
     return Series(name, tuple(raw.get("patterns", ())), tuple(raw.get("excludes", ())), prototype)
 
@@ -98,7 +102,7 @@ def _checkpoint(
     raw: dict[str, Any], series: Mapping[str, Series], encoders: Mapping[str, dict[str, Any]]
 ) -> tuple[Checkpoint, Series]:
     place = f"checkpoints.{raw.get('name', '?')}"
-    _only(raw, place, {"name", "series", "kv", "linear", "encoder", "decoder"})
+    _only(raw, place, {"name", "series", "kv", "linear", "windows", "cross", "encoder", "decoder"})
     try:
         of = series[raw["series"]]
         decoder = dict(raw["decoder"])
@@ -111,6 +115,11 @@ def _checkpoint(
     _check_number(active, f"{place}.decoder.active_billion")
     if "linear" in raw:
         kv["linear"] = _built(LinearLayers, raw["linear"], f"{place}.linear")
+    if "windows" in raw:
+        windows = enumerate(raw["windows"])
+        kv["window_layers"] = tuple(_built(WindowLayers, window, f"{place}.windows.{at}") for at, window in windows)
+    if "cross" in raw:
+        kv["cross"] = _built(CrossLayers, raw["cross"], f"{place}.cross")
     decoder["active_parameters"] = round(active * 1e9)
     base = of.prototype
     encoder = None
@@ -127,6 +136,16 @@ def _checkpoint(
     return checkpoint, of
 
 
+def _tiles(raw: Mapping[str, Any], place: str) -> TileShape:
+    """A tiling; its pins are pairs of whole numbers above 0."""
+    pins = raw.get("pins", [])
+    for at, pin in enumerate(pins):
+        if not isinstance(pin, list) or [isinstance(tiles, int) and tiles > 0 for tiles in pin] != [True, True]:
+            raise TableError(f"{place}.pins.{at}: not rows and columns: {pin!r}")
+    numbers = {key: value for key, value in raw.items() if key not in ("pins", "engine")}
+    return replace(_built(TileShape, numbers, place), pins=tuple((rows, columns) for rows, columns in pins))
+
+
 def _built(shape: type[_Shape], raw: Mapping[str, Any], place: str) -> _Shape:
     """A dataclass of numbers from a table of the same keys."""
     known = {item.name: item for item in fields(shape)}  # type: ignore[arg-type]  # every shape here is a dataclass
@@ -135,7 +154,7 @@ def _built(shape: type[_Shape], raw: Mapping[str, Any], place: str) -> _Shape:
         if name not in raw and item.default is MISSING:
             raise TableError(f"{place}: {name} is missing")
     for name, value in raw.items():
-        if not isinstance(value, LinearLayers):
+        if not isinstance(value, (CrossLayers, LinearLayers, tuple)):
             _check_number(value, f"{place}.{name}")
     return shape(**raw)
 

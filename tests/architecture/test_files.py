@@ -41,7 +41,12 @@ REGISTRIES: dict[str, dict[str, str]] = {
         "text": "how much text a template will see",
         "usage": "the usage object, which several dialects share",
     },
-    "models/families": {"grid": "the arithmetic that the families share"},
+    "models/families": {
+        "anyres": "what two families of LLaVA share",
+        "covering": "planning for the families that cover an image with cells",
+        "grid": "planning for the families that resize to a grid",
+        "tiled": "planning for the families that cut images into tiles",
+    },
     "policy/rules": {},
     "routing/filters": {},
     "routing/scorers": {},

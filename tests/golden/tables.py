@@ -57,7 +57,7 @@ def _kind(columns: Iterable[str]) -> Kind | None:
 
 def _grouped(kind: Kind, file: str, rows: list[dict[str, str]]) -> list[Group]:
     keys = {
-        Kind.IMAGES: ("family", "checkpoint", "params_json"),
+        Kind.IMAGES: ("family", "checkpoint", "params_json", "source"),
         Kind.KV: ("model",),
         Kind.POSITIONS: ("family",),
         Kind.VIDEOS: ("family", "checkpoint", "params"),

@@ -17,11 +17,14 @@ from gateway.errors import AspectRatioExceeded
 from gateway.models import kv
 from gateway.models.closed import closed_profile
 from gateway.models.families import family_of
+from gateway.models.families.tiled import TiledFamily
 from gateway.models.positions import next_position, position_delta
 from gateway.models.video import Clip, rules_of, video_tokens
 from gateway.types import Size
+from tests.golden import grids
 from tests.golden.served import CATALOG, our_name, served
 from tests.golden.tables import Group, Kind, Row, groups_in, numbers
+from tests.golden.tilings import cut_of, grid_cell
 
 # A checkpoint to count positions with; the tables name only its family.
 _POSITIONED = {
@@ -64,16 +67,26 @@ def test_images_cost_what_the_processor_says(images: Group) -> None:
         assert found == {name: found[name] if value is None else value for name, value in told.items()}, place
         if grid := _GRID.fullmatch(row.get("grid_or_tiles", "")):
             assert prices[0].grid == tuple(map(int, grid.groups())), place
+        made = family.engine_size(size, checkpoint)
+        if row["family"] in grids.GRIDDED:
+            if cell := row.get("grid_or_tiles"):
+                assert grids.grid_cell(row, prices[0], checkpoint) == cell, place
+            if row["n_images"] != "1":  # the images may have shrunk each other
+                made = Size(prices[0].grid[2] * checkpoint.patch, prices[0].grid[1] * checkpoint.patch)
+        elif isinstance(family, TiledFamily):
+            cut = cut_of(row, family, size, checkpoint)
+            made = cut.canvas
+            if row.get("grid_or_tiles"):
+                assert grid_cell(row, cut, family.cut(size, checkpoint)) == row["grid_or_tiles"], place
         resized = numbers(row, "resized_w", "resized_h")
         if None not in resized:
-            made = family.engine_size(size, checkpoint)
             assert (made.width, made.height) == resized, place
 
 
 def test_every_family_is_covered(directory: Path) -> None:
     groups = [group for group in groups_in(directory) if group.kind is Kind.IMAGES]
     missing = {group.first["family"] for group in groups if our_name(group.first["family"]) is None}
-    assert missing <= NOT_YET, sorted(missing - NOT_YET)
+    assert not missing, sorted(missing)
 
 
 def test_positions_advance_as_the_model_says(positions: Group) -> None:
@@ -158,18 +171,6 @@ def test_kv_bytes_are_what_the_engine_allocates(shapes: Group) -> None:
         match = CATALOG.find(row["model"].partition(" (")[0])
         if match.how == "exact" and match.checkpoint.kv is not None:
             assert match.checkpoint.kv == shape, row["model"]
-
-
-# fmt: off
-NOT_YET = frozenset({
-    "aya_vision", "command_a_vision", "deepseek_ocr", "deepseek_ocr2", "deepseek_vl2", "dots_ocr", "ernie4_5_vl",
-    "gemma3", "gemma3n", "gemma4", "glm46v", "glm4v", "idefics3", "internvl", "internvl_hf", "internvl_sglang",
-    "kimi_k25", "kimi_vl", "lfm2_vl", "llama4", "llava_1_5", "llava_next", "llava_onevision", "minicpmv",
-    "minicpmv4_6", "mistral3_hf", "mistral3_mistral", "mllama", "molmo", "nemotron3_nano_omni", "nemotron_nano_v2_vl",
-    "nemotron_nano_vl", "ovis2", "ovis2_5", "paddleocr_vl", "paligemma", "phi3_5_v", "phi4_mm", "pixtral_hf",
-    "pixtral_mistral", "qwen2_5_omni", "qwen3_omni", "smolvlm", "smolvlm2", "step3_vl",
-})
-# fmt: on
 
 
 def test_the_copies_are_whole() -> None:

@@ -35,6 +35,12 @@ def test_every_checkpoint_is_found_by_its_own_name() -> None:
         ("C:\\models\\Qwen3-VL-4B-Instruct-FP8\\", "Qwen/Qwen3-VL-4B-Instruct"),
         ("meta-llama/Meta-Llama-3.1-70B-Instruct", "meta-llama/Llama-3.1-70B-Instruct"),
         ("Llama-3.1-8B-Instruct-FP8", "meta-llama/Llama-3.1-8B-Instruct"),
+        ("Qwen3-Omni-30B-A3B-Thinking", "Qwen/Qwen3-Omni-30B-A3B-Instruct"),
+        ("zai-org/GLM-4.5V-FP8", "zai-org/GLM-4.5V"),
+        ("moonshotai/Kimi-K2.5-NVFP4", "moonshotai/Kimi-K2.5"),
+        ("RedHatAI/Mistral-Small-3.2-24B-Instruct-2506-FP8", "mistralai/Mistral-Small-3.2-24B-Instruct-2506"),
+        ("RedHatAI/gemma-3-27b-it-quantized.w4a16", "google/gemma-3-27b-it"),
+        ("NVIDIA-Nemotron-3-Nano-Omni-30B-A3B-BF16", "nvidia/Nemotron-3-Nano-Omni"),
     ],
 )
 def test_other_spellings_are_taken_for_a_checkpoint_and_say_so(served: str, name: str) -> None:
@@ -56,6 +62,9 @@ def test_a_hub_caches_folder_gives_the_published_name() -> None:
         ("tiny-qwen25vl", "qwen2_vl", 28),
         ("my-Qwen2-VL-finetune", "qwen2_vl", 28),
         ("Qwen3.5-4bit", "qwen3_vl", 32),
+        ("gemma3:27b", "gemma3", 56),
+        ("paligemma2-10b-mix-448", "paligemma", 14),
+        ("ERNIE-4.5-VL-28B-A3B-Thinking", "ernie4_5_vl", 28),
     ],
 )
 def test_a_series_alone_gives_counts_but_no_kv(served: str, family: str, factor: int) -> None:
@@ -68,8 +77,8 @@ def test_a_series_alone_gives_counts_but_no_kv(served: str, family: str, factor:
 
 @pytest.mark.parametrize(
     "served",
-    ["gpt-4o", "Qwen/Qwen3-8B", "Qwen3-Omni-30B-A3B", "Qwen2.5-Omni-7B", "Qwen3.5-Omni-9B", "", "/", "vl-test",
-     "nvidia/Llama-3.1-Nemotron-Nano-VL-8B-V1", "llama-3.1-8b-llava", "unknown"],
+    ["gpt-4o", "Qwen/Qwen3-8B", "Qwen3.5-Omni-9B", "google/gemma-3-1b-it", "google/medgemma-4b-it", "", "/", "vl-test",
+     "allenai/Molmo2-8B", "llama-3.1-8b-llava", "unknown"],
 )  # fmt: skip
 def test_an_unknown_model_says_so_and_is_never_taken_for_blind(served: str) -> None:
     match = CATALOG.find(served)

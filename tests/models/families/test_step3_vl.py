@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from gateway.models.catalog import shipped_catalog
+from gateway.models.families.step3_vl import STEP3_VL
+from gateway.types import Size
+
+CHECKPOINT = shipped_catalog().find("stepfun-ai/step3").checkpoint
+
+
+@pytest.mark.parametrize(
+    ("size", "tokens", "struct_tokens"),
+    [
+        (Size(1, 1), 169, 2),
+        (Size(224, 224), 169, 2),
+        (Size(448, 448), 169, 2),
+        (Size(1280, 720), 655, 15),
+        (Size(1170, 2532), 1384, 36),
+        (Size(3840, 2160), 2113, 53),
+        (Size(3024, 4032), 2599, 67),
+        (Size(3000, 100), 2599, 62),
+    ],
+)
+def test_what_one_picture_costs(size: Size, tokens: int, struct_tokens: int) -> None:
+    price = STEP3_VL.image_tokens(size, CHECKPOINT)
+    assert (price.tokens, price.struct_tokens) == (tokens, struct_tokens)
+
+
+def test_windows_begin_at_728() -> None:
+    sizes = (Size(727, 727), Size(728, 728), Size(700, 400), Size(3000, 20))
+    assert [STEP3_VL.image_tokens(size, CHECKPOINT).tokens for size in sizes] == [169, 493, 331, 3085]
+
+
+def test_a_photograph_is_shrunk_to_3024() -> None:
+    assert STEP3_VL.plan(Size(4032, 3024), CHECKPOINT).size == Size(3024, 2268)
+    assert STEP3_VL.plan(Size(4032, 4032), CHECKPOINT).size == Size(3024, 3024)
+    assert STEP3_VL.plan(Size(4032, 20), CHECKPOINT).size == Size(4032, 20)
