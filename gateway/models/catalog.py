@@ -46,6 +46,7 @@ class ModelOverride:
     min_pixels: int | None = None
     max_pixels: int | None = None
     max_ratio: float | None = None
+    max_tiles: int | None = None
     kv: KvShape | None = None
     bytes_per_text_token: float | None = None
     context_tokens: int | None = None
@@ -190,6 +191,8 @@ def _overridden(match: CatalogMatch, override: ModelOverride) -> CatalogMatch:
     if override.kv is not None:
         changes["kv"] = override.kv  # type: ignore[assignment]  # the one shape among numbers
     checkpoint = replace(base, **changes)  # type: ignore[arg-type]  # keys and types are those of the fields above
+    if override.max_tiles is not None:
+        checkpoint = checkpoint.with_tiles(override.max_tiles)
     how = match.how if override.family is None else MatchHow.OVERRIDE
     return CatalogMatch(checkpoint, how, match.note if how is match.how else "")
 

@@ -123,6 +123,7 @@ def test_a_number_alone_does_not_make_a_model_known() -> None:
         (ModelOverride(max_pixels=0), "max_pixels"),
         (ModelOverride(patch=-14), "patch"),
         (ModelOverride(max_ratio=float("nan")), "max_ratio"),
+        (ModelOverride(max_tiles=4), "max_tiles"),
         (ModelOverride(bytes_per_text_token=float("inf")), "bytes_per_text_token"),
     ],
 )
