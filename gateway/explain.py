@@ -115,6 +115,8 @@ async def _tell(
         "how": served.match.how.value,
         "note": served.match.note,
         "max_pixels": served.checkpoint.max_pixels,
+        "learnt_max_pixels": dict(world.book.learnt_caps(served.name)),
+        "is_exact": served.is_exact,
         "context_tokens": served.context_tokens,
     }
     findings = [error.code for error in check_declared(policy, call)]
@@ -133,7 +135,7 @@ async def _tell(
     measured = [
         MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=False)
     ]
-    context_tokens = served.context_tokens if served.match.known else None
+    context_tokens = served.context_tokens if served.is_exact else None
     findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens)]
     told["findings"] = findings
     limit = policy.kv_tokens_in_flight

@@ -33,7 +33,16 @@ from gateway.errors import (
 from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.models.book import ServedModel
 from gateway.outgoing import edits_of, forward_headers, response_headers
-from gateway.planning import cap_of, cost_of, count_prompt, estimate_request, media_scope, plan_images, served_model
+from gateway.planning import (
+    cap_of,
+    check_images,
+    cost_of,
+    count_prompt,
+    estimate_request,
+    media_scope,
+    plan_images,
+    served_model,
+)
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.resolve import resolve
@@ -131,8 +140,8 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
                 MeasuredImage.of(part, fact, cap_of(policy, served))
                 for part, fact in zip(call.images, facts, strict=looked is not None)
             ]
-            # An unknown model's image tokens are upper estimates, and nothing is refused on those.
-            context_tokens = served.context_tokens if served.match.known else None
+            # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
+            context_tokens = served.context_tokens if served.is_exact else None
             findings = check_measured(policy, measured, estimate, context_tokens)
             record.findings += [error.code for error in findings]
             watch.lap("check")
@@ -244,7 +253,7 @@ async def _deliver(trip: _Trip) -> None:
                 x.watch.lap("forward")
                 account.answered()
                 tail = await _relay(trip, decision, response)
-                _settle(trip, response, tail)
+                _settle(trip, view, response, tail)
             finally:
                 response.close()
             return
@@ -318,7 +327,7 @@ async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) ->
     return b"".join(tail)
 
 
-def _settle(trip: _Trip, response: UpstreamResponse, tail: bytes) -> None:
+def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: bytes) -> None:
     """Compare the estimate with what the engine says and give the budget back; never fails the request."""
     x, record, estimate = trip.x, trip.x.record, trip.estimate
     if response.status >= 400:
@@ -330,6 +339,8 @@ def _settle(trip: _Trip, response: UpstreamResponse, tail: bytes) -> None:
         trip.reservation.settle(estimate.kv_tokens)
     else:
         trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
+        if usage.image_tokens is not None and trip.plans:
+            check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)
         if usage.image_tokens is None or usage.image_tokens == estimate.image_tokens:
             text_tokens = usage.prompt_tokens - estimate.image_tokens - estimate.image_overhead_tokens
             x.world.book.learn_text(trip.served, trip.call.text_bytes, trip.call.message_count, text_tokens)

@@ -18,6 +18,7 @@ from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
 from gateway.policy.effective import EffectivePolicy, Geometry, OnExcess
 from gateway.ports import Body, MediaScope, PromptCount
+from gateway.record import ExchangeRecord
 from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
 
 
@@ -116,9 +117,10 @@ def estimate_request(
     """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves.
 
     ``counted`` is the prompt by the model's own tokenizer, where there is one; the estimate is exact if it is certain.
+    Where image counts have been disproved, the upper bound reserves what they were exceeded by.
     """
     text = book.estimate_text(served, call.text_bytes, call.message_count)
-    exact = counted is not None and counted.is_certain and served.match.known
+    exact = counted is not None and counted.is_certain and served.is_exact
     if counted is not None:
         text = _counted_text(counted, plans, text, exact=exact)
     image_tokens = sum(plan.after.tokens for plan in plans)
@@ -127,8 +129,9 @@ def estimate_request(
     reserve = policy.output_reserve_tokens if asked is None else asked
     if served.context_tokens is not None:
         reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - image_tokens - overhead))
+    upper_bound = text.upper_bound + book.surplus_tokens(served, image_tokens)
     return TokenEstimate(
-        text.expected, text.lower_bound, text.upper_bound, image_tokens, overhead, reserve * call.choices, exact
+        text.expected, text.lower_bound, upper_bound, image_tokens, overhead, reserve * call.choices, exact
     )
 
 
@@ -154,3 +157,31 @@ async def count_prompt(
 def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:
     """What the request asks of a backend: its prompt, its output reserve, and the patches its images encode to."""
     return RequestCost(estimate.prompt_tokens, estimate.output_tokens, sum(plan.after.vit_patches for plan in plans))
+
+
+def check_images(
+    book: ModelBook,
+    served: ServedModel,
+    view: BackendView,
+    plans: Sequence[ImagePlan],
+    actual_tokens: int,
+    record: ExchangeRecord,
+) -> None:
+    """Hold what an engine counted for the images against what it should have, and note what that showed.
+
+    What is noted reproduces the deviation: the sizes as they were delivered, the checkpoint and the cap assumed.
+    """
+    sizes = [plan.target for plan in plans]
+    cap = book.cap_on(served.name, view)
+    verdict = book.learn_images(served, view, sizes, actual_tokens)
+    record.expected_image_tokens = verdict.expected_tokens
+    if verdict.finding is None:
+        return
+    record.drift_finding = verdict.finding.value
+    record.drift_inputs = {
+        "checkpoint": served.checkpoint.name,
+        "family": served.family.name,
+        "sizes": [str(size) for size in sizes[:16]],
+        "max_pixels": served.checkpoint.max_pixels if cap is None else cap,
+        "learnt_max_pixels": verdict.learnt_max_pixels,
+    }

@@ -70,6 +70,9 @@ class ExchangeRecord:
     stripped_fields: tuple[str, ...] = ()
     estimate: TokenEstimate | None = None
     usage: Usage | None = None
+    expected_image_tokens: int | None = None
+    drift_finding: str | None = None
+    drift_inputs: dict[str, object] = field(default_factory=dict)
     backend: str | None = None
     engine: str | None = None
     decision_reason: str | None = None

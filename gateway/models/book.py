@@ -3,6 +3,9 @@
 Decided here: which checkpoint, caps and context count for one served name over all backends that serve it. Not decided
 here: which backend a request goes to, and what is refused.
 
+What engines count for images is compared per backend (`drift`): a cap that several responses agree on counts as that
+backend's own unless the operator told one, and a model whose counts deviate without such a reason is not believed.
+
 Backends of one model may be started with different pixel caps. A plan is made before a backend is chosen, so it uses
 the *largest* effective cap of the group: no backend gets less than it would have looked at, the others shrink the rest
 themselves, and the estimate is an upper bound for them.
@@ -15,10 +18,11 @@ from dataclasses import dataclass
 
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
 from gateway.models.checkpoint import Checkpoint
+from gateway.models.drift import Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
 from gateway.models.family import Family
 from gateway.models.text import RatioLearner, TextEstimate
-from gateway.types import BackendView
+from gateway.types import BackendName, BackendView, Size
 
 # How many served names are remembered; names come from backends, so this is only a bound on a bound.
 _REMEMBERED = 1024
@@ -37,6 +41,24 @@ class ServedModel:
     checkpoint: Checkpoint
     context_tokens: int | None
     serves_images: bool
+    is_trusted: bool = True
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether image counts are the engine's own rather than upper estimates or disproved ones."""
+        return self.match.known and self.is_trusted
+
+
+@dataclass(frozen=True, slots=True)
+class ImageVerdict:
+    """What one response showed: the count that its backend should have come to, and what is new about it."""
+
+    expected_tokens: int
+    finding: Finding | None
+    learnt_max_pixels: int | None
+
+
+_NOTHING_SEEN = Ledger()
 
 
 class ModelBook:
@@ -47,12 +69,16 @@ class ModelBook:
         self._overrides = dict(overrides or {})
         self._served: dict[tuple[object, ...], ServedModel] = {}
         self._learners: dict[str, RatioLearner] = {}
+        self._ledgers: dict[tuple[str, BackendName], Ledger] = {}
         self._answers = 0
 
     def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
         """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
         serving = [view for view in views if not view.models or name in view.models]
-        key = (name, *[(view.max_pixels, view.context_tokens, view.model_root, view.vision) for view in serving])
+        key = (
+            name,
+            *[(view.name, view.max_pixels, view.context_tokens, view.model_root, view.vision) for view in serving],
+        )
         found = self._served.get(key)
         if found is None:
             if len(self._served) >= _REMEMBERED:
@@ -61,7 +87,7 @@ class ModelBook:
         return found
 
     def _make(self, name: str, serving: Sequence[BackendView]) -> ServedModel:
-        caps = {view.max_pixels for view in serving}
+        caps = {self.cap_on(name, view) for view in serving}
         contexts = {view.context_tokens for view in serving}
         root = next((view.model_root for view in serving if view.model_root is not None), None)
         vision = any(view.vision for view in serving)
@@ -78,7 +104,50 @@ class ModelBook:
             context = max(tokens for tokens in contexts if tokens is not None)
         else:
             context = None
-        return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision)
+        trusted = all(self._ledger(name, view).is_trusted for view in serving)
+        return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision, trusted)
+
+    def cap_on(self, name: str, view: BackendView) -> int | None:
+        """The pixel cap of one backend for one model: told or discovered, else learnt; ``None`` = the shipped one."""
+        return self._ledger(name, view).learnt_max_pixels if view.max_pixels is None else view.max_pixels
+
+    def learn_images(
+        self, served: ServedModel, view: BackendView, sizes: Sequence[Size], actual_tokens: int
+    ) -> ImageVerdict:
+        """Compare what an engine counted for the rasters it was given with what this backend should have."""
+        cap = self.cap_on(served.name, view)
+        checkpoint = served.checkpoint if cap is None else served.checkpoint.with_(max_pixels=cap)
+        expected = counted(sizes, served.family, checkpoint)
+        ledger = self._ledgers.get((served.name, view.name))
+        if ledger is None:
+            if expected == actual_tokens:
+                return ImageVerdict(expected, None, None)  # nothing to remember of those that agree
+            self._ledgers[served.name, view.name] = ledger = Ledger()
+        override = self._overrides.get(served.name)
+        is_told = view.max_pixels is not None or (override is not None and override.max_pixels is not None)
+        seen = Observation(tuple(sizes), actual_tokens)
+        finding = ledger.take(seen, served.family, checkpoint, may_learn=served.match.known and not is_told)
+        if finding is not None:
+            self._served.clear()
+        return ImageVerdict(expected, finding, ledger.learnt_max_pixels)
+
+    def surplus_tokens(self, served: ServedModel, image_tokens: int) -> int:
+        """What to reserve above the predicted image tokens of a model that is not believed."""
+        if served.is_trusted:
+            return 0
+        ledgers = [ledger for (name, _), ledger in self._ledgers.items() if name == served.name]
+        return max((ledger.surplus_tokens(image_tokens) for ledger in ledgers), default=0)
+
+    def learnt_caps(self, name: str) -> Mapping[str, int]:
+        """Caps that were learnt, by backend."""
+        return {
+            backend: ledger.learnt_max_pixels
+            for (model, backend), ledger in self._ledgers.items()
+            if model == name and ledger.learnt_max_pixels is not None
+        }
+
+    def _ledger(self, name: str, view: BackendView) -> Ledger:
+        return self._ledgers.get((name, view.name), _NOTHING_SEEN)
 
     def estimate_text(self, served: ServedModel, byte_count: int, message_count: int) -> TextEstimate:
         """Tokens of the prompt's text with the template's own, by the ratio learnt for this model so far."""

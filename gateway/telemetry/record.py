@@ -130,11 +130,24 @@ class ExchangeRecorder:
             return
         if x.estimate.prompt_tokens:
             m.observe("estimate_ratio", x.usage.prompt_tokens / x.estimate.prompt_tokens, x.family)
-        if x.usage.image_tokens is not None and x.usage.image_tokens != x.estimate.image_tokens:
-            m.inc("image_token_drift_total", x.family)
+        self._count_drift(x, x.family, x.estimate.image_tokens)
+
+    def _count_drift(self, x: ExchangeRecord, family: str, estimated: int) -> None:
+        """A deviation is counted each time, told in full when it shows something new, and rarely otherwise."""
+        actual = None if x.usage is None else x.usage.image_tokens
+        expected = estimated if x.expected_image_tokens is None else x.expected_image_tokens
+        deviates = actual is not None and actual != expected
+        if deviates:
+            self._metrics.inc("image_token_drift_total", family)
+        if x.drift_finding is not None:
+            self._log.event(
+                "warning", "image_token_drift", finding=x.drift_finding, model=x.model, backend=x.backend,
+                request_id=x.request_id, estimated=expected, actual=actual, **x.drift_inputs,
+            )  # fmt: skip
+        elif deviates:
             self._log.limited(
                 "warning", "image_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
-                estimated=x.estimate.image_tokens, actual=x.usage.image_tokens,
+                estimated=expected, actual=actual,
             )  # fmt: skip
 
     def _count_upstream(self, x: ExchangeRecord) -> None:

@@ -265,3 +265,19 @@ def test_a_prompt_that_only_the_engine_can_tell_is_estimated() -> None:
     assert estimate is not None
     assert (estimate.exact, estimate.text_tokens) == (False, 38)
     assert estimate.text_lower_bound <= 38 <= estimate.text_upper_bound
+
+
+def test_images_that_an_engine_counts_otherwise_are_held_against_it() -> None:
+    usage = {
+        "prompt_tokens": 300,
+        "completion_tokens": 5,
+        "prompt_tokens_details": {"multimodal_tokens": {"image": 150}},
+    }
+    answer = Answer(pieces=(json.dumps({"usage": usage}).encode(),))
+    setting = Setting(body(DATA_URL), (answer,), facts=(facts(Size(448, 448)),))
+    record = traveled(setting).record
+    assert (record.expected_image_tokens, record.drift_finding) == (196, "deviates")
+    assert (record.drift_inputs["sizes"], record.drift_inputs["family"]) == (["448x448"], "qwen3_vl")
+    agreed = {**usage, "prompt_tokens_details": {"multimodal_tokens": {"image": 196}}}
+    record = traveled(replace(setting, answers=(Answer(pieces=(json.dumps({"usage": agreed}).encode(),)),))).record
+    assert (record.expected_image_tokens, record.drift_finding) == (196, None)

@@ -8,7 +8,8 @@ import pytest
 
 from gateway.models.book import _REMEMBERED, ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
-from gateway.types import BackendName, BackendView
+from gateway.models.drift import ENOUGH, Finding, counted
+from gateway.types import BackendName, BackendView, Size
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 
@@ -70,7 +71,7 @@ def test_a_model_serves_images_if_one_backend_does() -> None:
 
 def test_what_was_worked_out_is_kept_and_bounded() -> None:
     kept = book()
-    assert kept.serve(MODEL, [view()]) is kept.serve(MODEL, [view("b", inflight_requests=7)])
+    assert kept.serve(MODEL, [view()]) is kept.serve(MODEL, [view(inflight_requests=7)])
     for number in range(_REMEMBERED + 1):
         kept.serve(f"name-{number}", [])
     assert len(kept._served) <= _REMEMBERED
@@ -107,3 +108,56 @@ def test_a_count_that_cannot_be_teaches_nothing(tokens: int) -> None:
     before = kept.estimate_text(served, 4_000, 1)
     kept.learn_text(served, 4_000, 1, tokens)
     assert kept.estimate_text(served, 4_000, 1) == before
+
+
+PHOTOGRAPHS = (Size(4032, 3024), Size(1920, 1080), Size(3000, 3000))
+CAP = 1280 * 32 * 32
+
+
+def shown(kept: ModelBook, backend: BackendView, cap: int) -> list[Finding | None]:
+    """What responses of a backend with this cap show, each to the book as it then is."""
+    found = []
+    for size in PHOTOGRAPHS:
+        served = kept.serve(MODEL, [backend])
+        actual = counted([size], served.family, served.checkpoint.with_(max_pixels=cap))
+        found.append(kept.learn_images(served, backend, [size], actual).finding)
+    return found
+
+
+def test_a_cap_learnt_from_drift_counts_as_the_backends_own() -> None:
+    kept, backend = book(), view()
+    assert shown(kept, backend, CAP) == [Finding.DEVIATES, None, Finding.CAP_LEARNT]
+    assert kept.serve(MODEL, [backend]).checkpoint.max_pixels == CAP
+    assert kept.learnt_caps(MODEL) == {"a": CAP}
+    assert kept.cap_on(MODEL, backend) == CAP
+    assert kept.serve(MODEL, [backend, view("b")]).checkpoint.max_pixels == shipped_cap()
+    assert shown(kept, backend, CAP) == [None, None, None]
+
+
+def test_each_backend_is_held_to_its_own_cap() -> None:
+    kept, small, large = book(), view(max_pixels=CAP), view("b", max_pixels=4 * CAP)
+    served = kept.serve(MODEL, [small, large])
+    size = PHOTOGRAPHS[0]
+    for backend in (small, large):
+        actual = counted([size], served.family, served.checkpoint.with_(max_pixels=backend.max_pixels or 1))
+        verdict = kept.learn_images(served, backend, [size], actual)
+        assert (verdict.expected_tokens, verdict.finding) == (actual, None)
+
+
+@pytest.mark.parametrize("told_by", ["backend", "operator"])
+def test_what_the_operator_told_is_not_learnt_over(told_by: str) -> None:
+    overrides = {MODEL: ModelOverride(max_pixels=4 * CAP)} if told_by == "operator" else {}
+    kept = ModelBook(shipped_catalog(), overrides)
+    backend = view(max_pixels=4 * CAP) if told_by == "backend" else view()
+    assert shown(kept, backend, CAP)[-1] is Finding.DISTRUSTED
+    served = kept.serve(MODEL, [backend])
+    assert (served.is_trusted, served.is_exact, served.checkpoint.max_pixels) == (False, False, 4 * CAP)
+    assert kept.learnt_caps(MODEL) == {}
+
+
+def test_a_disproved_model_reserves_what_it_was_exceeded_by() -> None:
+    kept, backend = book(), view()
+    assert kept.surplus_tokens(kept.serve(MODEL, [backend]), 1000) == 0
+    for _ in range(ENOUGH):
+        kept.learn_images(kept.serve(MODEL, [backend]), backend, [Size(448, 448)], 392)
+    assert kept.surplus_tokens(kept.serve(MODEL, [backend]), 1000) == 1500

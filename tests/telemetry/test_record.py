@@ -128,6 +128,27 @@ def test_drift_is_counted_and_warned_of() -> None:
     assert [(line["estimated"], line["actual"]) for line in warnings] == [(256, 255)]
 
 
+def test_a_finding_is_told_each_time_with_what_reproduces_it() -> None:
+    usage = Usage(300, 7, image_tokens=255)
+    inputs = {"sizes": ["448x448"], "checkpoint": "Qwen/Qwen2-VL-7B-Instruct"}
+    found = exchange(
+        family="qwen2_vl", estimate=ESTIMATE, usage=usage, expected_image_tokens=250, drift_finding="deviates",
+        drift_inputs=inputs,
+    )  # fmt: skip
+    _, lines = counted(found, found)
+    told = [line for line in lines if line["event"] == "image_token_drift"]
+    assert len(told) == 2
+    assert told[0].items() >= {"finding": "deviates", "estimated": 250, "actual": 255, **inputs}.items()
+
+
+def test_a_backend_of_a_smaller_cap_that_counts_as_it_should_is_no_drift() -> None:
+    record = exchange(
+        family="qwen2_vl", estimate=ESTIMATE, usage=Usage(300, 7, image_tokens=200), expected_image_tokens=200
+    )
+    series, _ = counted(record)
+    assert "image_token_drift_total" not in {key[0] for key in series}
+
+
 def test_an_answer_without_usage_is_unverified_only_when_it_was_one() -> None:
     series, _ = counted(exchange(estimate=ESTIMATE), exchange(estimate=ESTIMATE, outcome="client_gone"))
     assert series["unverified_total", "openai_chat"] == 1
