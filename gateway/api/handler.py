@@ -6,6 +6,7 @@ journey takes the rest. Not decided here: the order of stages (``journey``), err
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import uuid
@@ -128,7 +129,8 @@ class DataHandler:
 
 
 async def _respond(client: HttpClient, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
-    await client.start(status, headers, len(body))
-    if body and client.head.method != "HEAD":
-        await client.write(body)
-    await client.finish()
+    with contextlib.suppress(ConnectionError):  # the client left: nobody is there to be told
+        await client.start(status, headers, len(body))
+        if body and client.head.method != "HEAD":
+            await client.write(body)
+        await client.finish()

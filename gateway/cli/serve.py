@@ -6,6 +6,8 @@ Decided here: flags, signals (SIGTERM and SIGINT drain, a second one leaves at o
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import resource
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +86,15 @@ def run(settings: Settings, reread: object = None) -> int:
         raise fail(f"Cannot listen: {error.strerror or error}", code=1) from None
 
 
+def _raise_file_limit() -> None:
+    """As many connections as the system grants: the soft limit is 1,024 in most places, for programs that select()."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 async def _run(settings: Settings, reread: object) -> int:
+    _raise_file_limit()
     gateway = Gateway(settings)
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

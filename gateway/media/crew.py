@@ -186,6 +186,7 @@ class Crew:
         worker.ready = True
         worker.rss_bytes = ready.rss_bytes
         worker.stop_timer()
+        self._restore_width()
         self._changed.set()
 
     # --- how many there are -----------------------------------------------------------------------------------------
@@ -207,7 +208,14 @@ class Crew:
         self._restart = None
         standing = sum(not worker.retiring and worker.doom is None for worker in self._workers.values())
         for _ in range(self._settings.workers - standing):
-            process = WorkerProcess(self._settings, self._slab, self, self._command)
+            try:
+                process = WorkerProcess(self._settings, self._slab, self, self._command)
+            except OSError as error:  # no descriptor, memory or process is to be had at this moment
+                self._start_failure = f"a worker cannot be started: {error.strerror or error}"
+                self._start_failures += 1
+                self.restarts["start"] += 1
+                self._restore_width()
+                return
             worker = self._workers[process] = Worker(process)
             deadline_s = self._settings.start_deadline_s
             worker.timer = asyncio.get_running_loop().call_later(deadline_s, self.end, worker, "start")

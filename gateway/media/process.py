@@ -58,17 +58,25 @@ class Listener(Protocol):
 
 
 class WorkerProcess:
-    """A running worker. Spawning takes about 2 ms of the loop; the worker reports Ready some 300 ms later."""
+    """A running worker. Spawning takes about 2 ms of the loop; the worker reports Ready some 300 ms later.
+
+    Raises OSError when the system has no descriptor, memory or process left for one; nothing of it stays then.
+    """
 
     def __init__(self, settings: PoolSettings, slab: Slab, listener: Listener, command: Sequence[str]) -> None:
         self._listener = listener
         self._loop = asyncio.get_running_loop()
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        output_fd = sealed_memfd("vlmgw-output", settings.output_bytes)
-        try:
+        # What is theirs is closed here in any case, what is ours only if the worker cannot be had.
+        with contextlib.ExitStack() as theirs, contextlib.ExitStack() as ours:
+            self._channel, channel = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            theirs.callback(channel.close)
+            ours.callback(self._channel.close)
+            output_fd = sealed_memfd("vlmgw-output", settings.output_bytes)
+            theirs.callback(os.close, output_fd)
             self._output = mmap.mmap(output_fd, settings.output_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+            ours.callback(self._output.close)
             setup = WorkerSetup(
-                channel_fd=theirs.fileno(),
+                channel_fd=channel.fileno(),
                 slab_fd=slab.read_only_fd,
                 slab_bytes=slab.byte_count,
                 output_fd=output_fd,
@@ -82,19 +90,16 @@ class WorkerProcess:
                 [*command, msgspec.json.encode(setup).decode()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), slab.read_only_fd, output_fd),
+                pass_fds=(channel.fileno(), slab.read_only_fd, output_fd),
                 env=_environment(),
                 start_new_session=True,
             )
-        except BaseException:
-            self._channel.close()
-            raise
-        finally:
-            theirs.close()
-            os.close(output_fd)
+            ours.callback(self._process.wait)
+            ours.callback(self._process.kill)
+            self._pidfd = os.pidfd_open(self._process.pid)
+            ours.pop_all()
         self.pid = self._process.pid
         self._channel.setblocking(False)
-        self._pidfd = os.pidfd_open(self.pid)
         self._loop.add_reader(self._channel.fileno(), self._readable)
         self._loop.add_reader(self._pidfd, self._exited)
 

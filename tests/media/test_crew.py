@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import stat
 import sys
@@ -70,6 +71,22 @@ async def test_a_worker_with_other_codecs_is_not_taken(kit: Any, until: Any, tmp
     assert not crew.alive
     crew._fingerprint = "fake-1"
     await until(lambda: crew.alive)
+    await crew.stop()
+
+
+async def test_a_start_without_descriptors_is_repeated(kit: Any, until: Any) -> None:
+    crew = crew_of(kit, Employer())
+    await crew.start()
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        for worker in crew.workers:
+            os.kill(worker.process.pid, signal.SIGKILL)
+        await until(lambda: crew.restarts["start"] >= 2)
+        assert not crew.alive
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    await until(lambda: sum(worker.ready for worker in crew.workers) == 2)
     await crew.stop()
 
 

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,12 @@ async def heard() -> Heard:
     return Heard()
 
 
+def descriptors() -> set[int]:
+    """The open ones; the folder's own is closed again by the time they are looked at."""
+    found = [int(each.name) for each in Path("/proc/self/fd").iterdir()]
+    return {number for number in found if Path(f"/proc/self/fd/{number}").is_symlink()}
+
+
 def spawn(kit: Any, heard: Heard, **settings: Any) -> WorkerProcess:
     chosen: dict[str, Any] = {"codec_backend": "fake", "output_bytes": MIB, **settings}
     return WorkerProcess(PoolSettings(**chosen), kit.slab, heard, kit.worker_command)
@@ -68,6 +76,33 @@ async def test_a_killed_worker_is_reaped_and_cannot_be_asked(kit: Any, heard: He
     worker.kill()
     assert not worker.ask(Examine(Bytes(0, 1, is_text=True, has_escapes=False), b"k" * 32, 1, 1))
     assert kit.proc(worker.pid, "stat") is None
+
+
+async def test_a_worker_that_cannot_be_had_leaves_nothing_behind(kit: Any, heard: Heard, until: Any) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # With every number below taken, the limit tells how many more there are.
+    fillers = [os.open("/dev/null", os.O_RDONLY)]
+    while fillers[-1] < max(descriptors()):
+        fillers.append(os.open("/dev/null", os.O_RDONLY))
+    before = descriptors()
+    worker = None
+    refusals = 0
+    try:
+        while worker is None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(before) + 1 + refusals, limits[1]))
+            try:
+                worker = spawn(kit, heard)
+            except OSError:
+                refusals += 1
+                resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+                assert descriptors() == before
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for filler in fillers:
+            os.close(filler)
+    assert refusals > 3, "a start that failed at each of its steps"
+    worker.kill()
+    await until(lambda: heard.dead)
 
 
 def test_a_worker_sees_nothing_of_the_gateways_environment(monkeypatch: pytest.MonkeyPatch) -> None:
