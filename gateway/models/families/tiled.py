@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gateway.errors import AspectRatioExceeded
 from gateway.models.checkpoint import Checkpoint
@@ -37,6 +38,8 @@ class Cut:
     vit_patches: int
 
 
+# A size to deliver, and how it is cut.
+Option = tuple[Size, Cut]
 Cutter = Callable[[Size, Checkpoint], Cut]
 # The largest raster, with the image's content alone, that the processor makes of an image with this cut.
 Fitter = Callable[[Size, Cut, Checkpoint], Size]
@@ -102,65 +105,53 @@ class TiledFamily:
         Where none is within, the cheapest of them, and so on from there, until nothing cheaper is left.
         """
         check_caps(cap_pixels, cap_tokens)
-        start = self._as_the_engine_would(size, checkpoint)
-        cut = self.cut(start, checkpoint)
+        start, cut = _start(self, size, checkpoint)
         if _within(start, cut, cap_pixels, cap_tokens):
             return Target(start, self._price(cut, checkpoint), reached=True, reason=self._why(size, start, checkpoint))
-        cheapest, cheapest_cut = start, cut
-        best: tuple[Size, Cut] | None = None
-        for other in self._possible(size, start, checkpoint):
-            found = self.cut(other, checkpoint)
-            if found.tokens > cut.tokens:
-                continue
-            if _cost(other, found) < _cost(cheapest, cheapest_cut):
-                cheapest, cheapest_cut = other, found
-            if _within(other, found, cap_pixels, cap_tokens) and (best is None or _worth(other, found) > _worth(*best)):
-                best = other, found
-        if best is not None:
-            return Target(best[0], self._price(best[1], checkpoint), reached=True, reason=TargetReason.POLICY_CAP)
+        cheapest, options = _options(self, start, checkpoint)
+        for other, found in options:
+            if _within(other, found, cap_pixels, cap_tokens):
+                return Target(other, self._price(found, checkpoint), reached=True, reason=TargetReason.POLICY_CAP)
         if cheapest == start:
             return Target(start, self._price(cut, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
-        return self._onwards(size, cheapest, checkpoint, cap_pixels, cap_tokens)
-
-    def _onwards(
-        self, size: Size, cheapest: Size, checkpoint: Checkpoint, cap_pixels: int | None, cap_tokens: int | None
-    ) -> Target:
-        """The plan of the cheapest size, which counts as reached only where it still keeps the image's aspect."""
         target = self.plan(cheapest, checkpoint, cap_pixels=cap_pixels, cap_tokens=cap_tokens)
-        reached = target.reached and keeps_aspect(size, target.size, shape_of(checkpoint).side)
+        # What is cheaper still counts as reached only where it keeps the aspect of the image that was sent.
+        reached = target.reached and keeps_aspect(start, target.size, shape_of(checkpoint).side)
         reason = TargetReason.POLICY_CAP if reached else TargetReason.CAP_UNREACHABLE
         return replace(target, reached=reached, reason=reason)
 
-    def _possible(self, size: Size, start: Size, checkpoint: Checkpoint) -> Iterator[Size]:
-        """Other sizes to deliver, each as the engine would make it, none with more pixels than the image."""
-        side = shape_of(checkpoint).side
+    def possible(self, start: Size, checkpoint: Checkpoint) -> Iterator[Option]:
+        """Other sizes to deliver, each as the engine would make it, none with more pixels or tokens than the image."""
+        side, most_tokens = shape_of(checkpoint).side, self.cut(start, checkpoint).tokens
         for raw in self.shrinker(start, checkpoint):
-            if raw.pixels <= start.pixels and self._takes(raw, checkpoint):
-                settled = self._as_the_engine_would(raw, checkpoint)
-                if keeps_aspect(size, settled, side):
-                    yield settled
+            cut = None if raw.pixels > start.pixels else self._taken(raw, checkpoint)
+            if cut is not None:
+                option = self.as_the_engine_would(raw, cut, checkpoint)
+                if option[1].tokens <= most_tokens and keeps_aspect(start, option[0], side):
+                    yield option
 
-    def _as_the_engine_would(self, size: Size, checkpoint: Checkpoint) -> Size:
+    def as_the_engine_would(self, size: Size, cut: Cut, checkpoint: Checkpoint) -> Option:
         """The raster that the processor itself would shrink the image to, if sending that changes nothing else."""
-        cut = self.cut(size, checkpoint)
         fitted = self.fitter(size, cut, checkpoint)
         if fitted.pixels >= size.pixels:
-            return size
+            return size, cut
         for wider, higher in _NEARBY:
             near = Size(fitted.width + wider, fitted.height + higher)
-            if near.width < 1 or near.height < 1 or near.pixels >= size.pixels or not self._takes(near, checkpoint):
+            if near.width < 1 or near.height < 1 or near.pixels >= size.pixels:
                 continue
-            again = self.cut(near, checkpoint)
-            if replace(again, canvas=cut.canvas) == cut and self.fitter(near, again, checkpoint) == near:
-                return near
-        return size
+            again = self._taken(near, checkpoint)
+            if again is None or replace(again, canvas=cut.canvas) != cut:
+                continue
+            if self.fitter(near, again, checkpoint) == near:
+                return near, again
+        return size, cut
 
-    def _takes(self, size: Size, checkpoint: Checkpoint) -> bool:
+    def _taken(self, size: Size, checkpoint: Checkpoint) -> Cut | None:
+        """The cut, or `None` for a shape that the processor refuses."""
         try:
-            self.cut(size, checkpoint)
+            return self.cutter(size, checkpoint)
         except AspectRatioExceeded:
-            return False
-        return True
+            return None
 
     def _why(self, size: Size, start: Size, checkpoint: Checkpoint) -> TargetReason:
         if start != size:
@@ -181,18 +172,35 @@ class TiledFamily:
         )
 
 
+# Kept, because sharing a budget plans the same images under many caps.
+@lru_cache(maxsize=512)
+def _start(family: TiledFamily, size: Size, checkpoint: Checkpoint) -> Option:
+    """What is delivered where no cap binds."""
+    return family.as_the_engine_would(size, family.cut(size, checkpoint), checkpoint)
+
+
+@lru_cache(maxsize=512)
+def _options(family: TiledFamily, start: Size, checkpoint: Checkpoint) -> tuple[Size, tuple[Option, ...]]:
+    """The cheapest of all sizes, and all others once each, those first that a cap would rather have."""
+    found = dict(family.possible(start, checkpoint))
+    cheapest, _ = min([(start, family.cut(start, checkpoint)), *found.items()], key=_cost)
+    return cheapest, tuple(sorted(found.items(), key=_worth, reverse=True))
+
+
 def _within(size: Size, cut: Cut, cap_pixels: int | None, cap_tokens: int | None) -> bool:
     if cap_tokens is not None and cut.tokens > cap_tokens:
         return False
     return cap_pixels is None or (size.pixels <= cap_pixels and cut.canvas.pixels <= cap_pixels)
 
 
-def _cost(size: Size, cut: Cut) -> tuple[int, int, int]:
+def _cost(option: Option) -> tuple[int, int, int]:
     """Cheapest first: tokens, then what the engine works on, then the most of the image. No cap plays a part."""
+    size, cut = option
     return cut.tokens, cut.canvas.pixels, -size.pixels
 
 
-def _worth(size: Size, cut: Cut) -> tuple[int, int]:
+def _worth(option: Option) -> tuple[int, int]:
+    size, cut = option
     return cut.tokens, size.pixels
 
 
