@@ -10,7 +10,9 @@ import http.client
 import json
 import os
 import random
+import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -32,6 +34,15 @@ class Contender:
     port: int
     pid: int
     headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The stub backend and what stands in front of it."""
+
+    stub_port: int
+    stub_pid: int
+    contenders: list[Contender]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +86,10 @@ def module(name: str, *arguments: str) -> list[str]:
 
 
 @contextmanager
-def relay_and_gateway(serve_arguments: Sequence[str] = ()) -> Iterator[tuple[int, list[Contender]]]:
-    """The stub's port, and a bare relay and a gateway in front of it."""
+def relay_and_gateway(serve_arguments: Sequence[str] = ()) -> Iterator[Site]:
+    """A bare relay and a gateway in front of one stub."""
     with ExitStack() as stack:
-        _, stub = stack.enter_context(started(module("benchmarks.stub")))
+        stub_process, stub = stack.enter_context(started(module("benchmarks.stub")))
         backend = f"http://127.0.0.1:{stub['port']}"
         relay, at = stack.enter_context(started(module("benchmarks.relay", backend)))
         # The access log is written, as in service, and thrown away by the reader.
@@ -90,13 +101,11 @@ def relay_and_gateway(serve_arguments: Sequence[str] = ()) -> Iterator[tuple[int
         assert gateway.stdout is not None
         drain = subprocess.Popen(["cat"], stdin=gateway.stdout, stdout=log)
         stack.callback(drain.kill)
-        yield (
-            int(str(stub["port"])),
-            [
-                Contender("relay", int(str(at["port"])), relay.pid, {}),
-                Contender("gateway", int(str(ready["data_port"])), gateway.pid, {}),
-            ],
-        )
+        contenders = [
+            Contender("relay", int(str(at["port"])), relay.pid, {}),
+            Contender("gateway", int(str(ready["data_port"])), gateway.pid, {}),
+        ]
+        yield Site(int(str(stub["port"])), stub_process.pid, contenders)
 
 
 def family_of(pid: int) -> list[int]:
@@ -122,28 +131,75 @@ def cpu_s(pid: int) -> float:
     return total_ns / 1e9
 
 
+def pin(pids: Sequence[int], cpu: int) -> None:
+    """Keep all threads of these processes and of their descendants on one CPU."""
+    for pid in pids:
+        for one in family_of(pid):
+            for task in Path(f"/proc/{one}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {cpu})
+
+
+def pin_apart(stub_pid: int, contenders: Sequence[Contender]) -> bool:
+    """The asker and the stub on one CPU, all contenders on another, so that neither empties the other's caches.
+
+    ``False`` on a machine with a single CPU, where nothing is pinned.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) == 1:
+        return False
+    pin((os.getpid(), stub_pid), cpus[0])
+    pin([contender.pid for contender in contenders], cpus[-1])
+    return True
+
+
 class Asker:
-    """One keep-alive connection to a contender."""
+    """One keep-alive connection to a contender: a bare socket, which costs the machine least."""
 
     def __init__(self, contender: Contender) -> None:
         self._contender = contender
-        self._connection = http.client.HTTPConnection("127.0.0.1", contender.port, timeout=60)
+        self._socket: socket.socket | None = None
+        self._request = b""
+        self._of = b""
 
     def renew(self) -> None:
         """Connect anew with the next request: servers close what was idle while the others had their turn."""
-        self._connection.close()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
 
     def ask(self, body: bytes) -> float:
         """Send one chat request; seconds until the answer was read. Raises RuntimeError unless it was 200."""
-        headers = {"Content-Type": "application/json", **self._contender.headers}
+        if self._of is not body:
+            headers = {"Host": "bench", "Content-Type": "application/json", **self._contender.headers}
+            lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+            head = f"POST /v1/chat/completions HTTP/1.1\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
+            self._of, self._request = body, head.encode() + body
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._contender.port), timeout=60)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         began_s = time.perf_counter()
-        self._connection.request("POST", "/v1/chat/completions", body, headers)
-        answer = self._connection.getresponse()
-        text = answer.read()
+        self._socket.sendall(self._request)
+        answer = self._answer(self._socket)
         taken_s = time.perf_counter() - began_s
-        if answer.status != http.client.OK:
-            raise RuntimeError(f"{self._contender.name} answered {answer.status}: {text[:300]!r}")
+        if not answer.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"{self._contender.name} answered {answer[:400]!r}")
         return taken_s
+
+    def _answer(self, connection: socket.socket) -> bytes:
+        received = bytearray()
+        need = -1
+        while need < 0 or len(received) < need:
+            piece = connection.recv(262144)
+            if not piece:
+                raise RuntimeError(f"{self._contender.name} closed the connection after {bytes(received[:200])!r}")
+            received += piece
+            end = received.find(b"\r\n\r\n")
+            if need < 0 <= end:
+                length = re.search(rb"\r\ncontent-length: *(\d+)", received[: end + 2], re.IGNORECASE)
+                if length is None:
+                    raise RuntimeError(f"{self._contender.name} gave no Content-Length: {bytes(received[:400])!r}")
+                need = end + 4 + int(length[1])
+        return bytes(received)
 
 
 def measure(

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import cast
 
-from benchmarks.contenders import Contender, Cost, measure, relay_and_gateway, stop, wait_listening
+from benchmarks.contenders import Contender, Cost, measure, pin_apart, relay_and_gateway, stop, wait_listening
 from benchmarks.stub import MODEL
 from benchmarks.timing import Options, machine_facts
 
@@ -78,14 +78,15 @@ def run(options: Options) -> dict[str, object]:
     """``text.cpu_ratio_to_relay``, ``.cpu_ratio_to_litellm``, ``.added_p50_ms``; medians of one interleaved run."""
     rounds = options.rounds or 15
     command = _installed()
-    with relay_and_gateway() as (stub_port, contenders):
-        if command is None:
-            costs = measure(contenders, _BODY, rounds=rounds, per_round=200, warm_up=300)
-        else:
-            with _litellm(command, stub_port) as litellm:
-                costs = measure([*contenders, litellm], _BODY, rounds=rounds, per_round=100, warm_up=100)
+    with relay_and_gateway() as site, ExitStack() as stack:
+        contenders = list(site.contenders)
+        if command is not None:
+            contenders.append(stack.enter_context(_litellm(command, site.stub_port)))
+        pinned = pin_apart(site.stub_pid, contenders)
+        costs = measure(contenders, _BODY, rounds=rounds, per_round=150, warm_up=150)
     return {
         "text": _ratios(costs),
+        "pinned": pinned,
         "costs": {name: c.to_json() for name, c in costs.items()},
         "machine": machine_facts(),
     }

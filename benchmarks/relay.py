@@ -1,7 +1,7 @@
-"""A bare aiohttp relay: the least that a proxy on this stack can cost. Reads the body, forwards it, relays the answer.
+"""A bare aiohttp relay, as one writes it: an application with one catch-all route that forwards the body as it came.
 
-Run as ``python -m benchmarks.relay BACKEND_URL``; prints its port as a JSON line. It forwards bodies as they come and
-looks at nothing: no key, no policy, no routing, no metrics.
+Run as ``python -m benchmarks.relay BACKEND_URL``; prints its port as a JSON line. It looks at nothing: no key, no
+policy, no routing, no metrics, no log.
 """
 
 from __future__ import annotations
@@ -16,34 +16,30 @@ from aiohttp import web
 _HOP = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length"}
 )
+_BODY_LIMIT_BYTES = 1 << 30
 
 
 async def _serve(backend: str) -> None:
-    session = aiohttp.ClientSession(
-        auto_decompress=False,
-        cookie_jar=aiohttp.DummyCookieJar(),
-        skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding"),
-        timeout=aiohttp.ClientTimeout(total=None),
-        connector=aiohttp.TCPConnector(limit=0),
-    )
+    session = aiohttp.ClientSession(auto_decompress=False, timeout=aiohttp.ClientTimeout(total=None))
 
-    async def relay(request: web.BaseRequest) -> web.StreamResponse:
-        pieces = []
-        while piece := await request.content.readany():
-            pieces.append(piece)
-        headers = [(name, value) for name, value in request.headers.items() if name.lower() not in _HOP]
-        body = pieces[0] if len(pieces) == 1 else b"".join(pieces)
-        async with session.post(backend + request.path_qs, data=body, headers=headers) as upstream:
-            kept = [(name, value) for name, value in upstream.headers.items() if name.lower() not in _HOP]
-            response = web.StreamResponse(status=upstream.status, headers=dict(kept))
+    async def relay(request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in _HOP}
+        async with session.request(
+            request.method, backend + request.path_qs, data=body, headers=headers, allow_redirects=False
+        ) as upstream:
+            kept = {name: value for name, value in upstream.headers.items() if name.lower() not in _HOP}
+            response = web.StreamResponse(status=upstream.status, headers=kept)
             response.content_length = upstream.content_length
             await response.prepare(request)
-            while chunk := await upstream.content.readany():
+            async for chunk in upstream.content.iter_any():
                 await response.write(chunk)
             await response.write_eof()
             return response
 
-    runner = web.ServerRunner(web.Server(relay, access_log=None, read_bufsize=512 * 1024, auto_decompress=False))
+    application = web.Application(client_max_size=_BODY_LIMIT_BYTES)
+    application.router.add_route("*", "/{path:.*}", relay)
+    runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -24,8 +24,8 @@ def gateway_cost(picture: Picture, rounds: int) -> dict[str, float]:
     """Medians over ``rounds`` requests, each with other bytes behind the end of the same JPEG, so none is known."""
     file = picture.path.read_bytes()
     cpu_ms, latency_ms = [], []
-    with relay_and_gateway(("--max-pixels", _CAP_PIXELS, "--pool", "1")) as (_, contenders):
-        gateway = next(each for each in contenders if each.name == "gateway")
+    with relay_and_gateway(("--max-pixels", _CAP_PIXELS, "--pool", "1")) as site:
+        gateway = next(each for each in site.contenders if each.name == "gateway")
         asker = Asker(gateway)
         for number in range(_WARM_UP + rounds):
             body = _body(file + str(number).encode())

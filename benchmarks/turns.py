@@ -15,7 +15,7 @@ import imagecodecs
 import numpy as np
 import simplejpeg
 
-from benchmarks.contenders import measure, relay_and_gateway
+from benchmarks.contenders import measure, pin_apart, relay_and_gateway
 from benchmarks.pictures import build, own_pictures
 from benchmarks.stub import MODEL
 from benchmarks.timing import Options, machine_facts
@@ -62,13 +62,15 @@ def _body(files: list[bytes]) -> bytes:
 def run(options: Options) -> dict[str, object]:
     """``cpu_ratio_to_relay``: CPU of all the gateway's processes over the relay's, per request, medians of one run."""
     body = _body(_photographs(options))
-    with relay_and_gateway(("--max-pixels", _CAP_PIXELS)) as (_, contenders):
-        costs = measure(contenders, body, rounds=options.rounds or 15, per_round=10, warm_up=5)
+    with relay_and_gateway(("--max-pixels", _CAP_PIXELS)) as site:
+        pinned = pin_apart(site.stub_pid, site.contenders)
+        costs = measure(site.contenders, body, rounds=options.rounds or 15, per_round=10, warm_up=5)
     relay, gateway = costs["relay"], costs["gateway"]
     return {
         "cpu_ratio_to_relay": round(gateway.cpu_ms / relay.cpu_ms, 2),
         "images": _IMAGES,
         "body_bytes": len(body),
+        "pinned": pinned,
         "costs": {name: cost.to_json() for name, cost in costs.items()},
         "machine": machine_facts(),
     }
