@@ -55,8 +55,8 @@ _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.
 
 
 class MonotonicClock:
-    def now_s(self) -> float:
-        return time.monotonic()
+    # The built-in itself: it is asked two dozen times per request.
+    now_s = staticmethod(time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)

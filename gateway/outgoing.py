@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
-from gateway.record import ExchangeRecord, RequestHead
+from gateway.record import ExchangeRecord, RequestHead, stage_totals
 from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
 from gateway.types import (
     Call,
@@ -28,6 +28,7 @@ Salt = Callable[[TenantId, str | None], str]
 # 32 hex digits each; more would come near the 4 KiB that some proxies allow a header line.
 MAX_DIGESTS = 32
 _OURS_PREFIX = "x-vlmgw-"
+_CREDENTIALS = frozenset({"authorization", "x-api-key"})
 # Responses of ours replace these, should a backend send them.
 _REPLACED = frozenset({"x-request-id", "server-timing"})
 
@@ -35,17 +36,17 @@ _REPLACED = frozenset({"x-request-id", "server-timing"})
 def forward_headers(head: RequestHead, *, keep_authorization: bool) -> HeaderList:
     """The client's headers without our own and, once tenants have keys, without its credentials."""
     kept = []
-    has_request_id = False
+    knows_id = False
     for name, value in head.headers:
         lower = name.lower()
-        if lower.startswith(_OURS_PREFIX) or (not keep_authorization and lower in ("authorization", "x-api-key")):
+        if lower[:8] == _OURS_PREFIX or (not keep_authorization and lower in _CREDENTIALS):
             continue
         if lower == "x-request-id":
-            has_request_id = True
             if value != head.request_id:
                 continue
+            knows_id = True
         kept.append((name, value))
-    if not has_request_id or not any(name.lower() == "x-request-id" for name, _ in kept):
+    if not knows_id:
         kept.append(("x-request-id", head.request_id))
     return kept
 
@@ -87,10 +88,7 @@ def edits_of(
 
 def server_timing(stages: Sequence[tuple[str, float]]) -> str:
     """Every stage so far in milliseconds (W3C Server Timing); a stage met twice counts together."""
-    total_ms: dict[str, float] = {}
-    for stage, seconds in stages:
-        total_ms[stage] = total_ms.get(stage, 0.0) + seconds * 1000
-    return ", ".join([f"{stage};dur={ms:.2f}" for stage, ms in total_ms.items()])
+    return ", ".join([f"{stage};dur={seconds * 1000:.2f}" for stage, seconds in stage_totals(stages).items()])
 
 
 def response_headers(record: ExchangeRecord, decision: Decision, backend_headers: HeaderList) -> list[tuple[str, str]]:
@@ -98,7 +96,7 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
     headers = [
         (name, value)
         for name, value in backend_headers
-        if (lower := name.lower()) not in _REPLACED and not lower.startswith(_OURS_PREFIX)
+        if (lower := name.lower()) not in _REPLACED and lower[:8] != _OURS_PREFIX
     ]
     headers.append(("x-request-id", record.request_id))
     headers.append(("x-vlmgw-backend", decision.backend))

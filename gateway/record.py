@@ -5,6 +5,7 @@ Decided here: which facts are gathered. Not decided here: how they are shown (``
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gateway.types import HeaderList, RequestId, TokenEstimate, Usage
@@ -25,6 +26,14 @@ class RequestHead:
     def header(self, name: str) -> str | None:
         """The first value of a header; ``name`` in lower case."""
         return next((value for key, value in self.headers if key.lower() == name), None)
+
+
+def stage_totals(stages: Sequence[tuple[str, float]]) -> dict[str, float]:
+    """Seconds by stage, in the order met; *check* is met twice and counts together."""
+    totals: dict[str, float] = {}
+    for stage, seconds in stages:
+        totals[stage] = totals[stage] + seconds if stage in totals else seconds
+    return totals
 
 
 @dataclass(slots=True)

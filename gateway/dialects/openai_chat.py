@@ -107,7 +107,8 @@ class _Reading:
         else:
             raise InvalidRequest("Content is a string or a list of parts.", part=f"messages.{index}.content")
         for key in _MESSAGE_TEXTS:
-            self.text_bytes += text_bytes(message.get(key))
+            if key in message:
+                self.text_bytes += text_bytes(message[key])
         if message.get("tool_calls"):
             self.text_bytes += _tool_call_bytes(message["tool_calls"])
 
@@ -127,7 +128,8 @@ class _Reading:
             return
         self.foreign_fields += [(*pointer, key) for key in _engine_fields(part, foreign.PART)]
         for key in _TEXT_MEMBERS:
-            self.text_bytes += text_bytes(part.get(key))
+            if key in part:
+                self.text_bytes += text_bytes(part[key])
         for key in _OTHER_MEDIA:
             if kind == key or (kind is None and key in part):
                 self.other_media.append(OtherMedium(dotted((*pointer, key)), _is_inline(part.get(key))))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -87,6 +87,17 @@ class Metrics:
             self._check(name, labels, Kind.HISTOGRAM)
             counts = self._histograms[key] = _Counts(self._declared[name].buckets)
         counts.observe(value)
+
+    def observe_each(self, name: str, values: Mapping[str, float]) -> None:
+        """``observe`` for many values of a histogram with one label."""
+        histograms = self._histograms
+        for label, value in values.items():
+            counts = histograms.get((name, label))
+            if counts is None:
+                self.observe(name, value, label)
+            else:
+                counts.counts[bisect_left(counts.bounds, value)] += 1
+                counts.total += value
 
     def _check(self, name: str, labels: tuple[str, ...], kind: Kind) -> None:
         d = self._declared[name]

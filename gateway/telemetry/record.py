@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 
 from gateway.errors import KvBudgetExhausted
-from gateway.record import ExchangeRecord
+from gateway.record import ExchangeRecord, stage_totals
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
@@ -78,16 +78,22 @@ class ExchangeRecorder:
         if x.first_byte_s is not None:
             m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
         images = x.images_passed + x.images_shrunk + x.images_recoded
+        stages = stage_totals(x.stages)
         not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS
-        m.observe("overhead_seconds", sum(s for stage, s in x.stages if stage not in not_ours), image_bucket(images))
-        for stage, seconds in x.stages:
-            m.observe("stage_duration_seconds", seconds, stage)
+        m.observe(
+            "overhead_seconds", sum([s for stage, s in stages.items() if stage not in not_ours]), image_bucket(images)
+        )
+        m.observe_each("stage_duration_seconds", stages)
         if images:
             self._count_images(x)
         if x.stripped_fields:
             m.inc("stripped_fields_total", by=len(x.stripped_fields))
+        if "reserve" in stages:
+            m.inc("budget_decisions_total", tenant, "granted")
+        elif x.code == KvBudgetExhausted.code:
+            m.inc("budget_decisions_total", tenant, "refused")
         self._count_tokens(x, tenant)
-        self._count_upstream(x)
+        self._count_upstream(x, stages.get("forward"))
 
     def _count_images(self, x: ExchangeRecord) -> None:
         m = self._metrics
@@ -110,10 +116,6 @@ class ExchangeRecorder:
 
     def _count_tokens(self, x: ExchangeRecord, tenant: str) -> None:
         m = self._metrics
-        if any(stage == "reserve" for stage, _ in x.stages):
-            m.inc("budget_decisions_total", tenant, "granted")
-        elif x.code == KvBudgetExhausted.code:
-            m.inc("budget_decisions_total", tenant, "refused")
         if x.estimate is not None:
             m.inc("estimated_tokens_total", "text", by=x.estimate.text_tokens)
             m.inc("estimated_tokens_total", "image", by=x.estimate.image_tokens)
@@ -150,7 +152,7 @@ class ExchangeRecorder:
                 estimated=expected, actual=actual,
             )  # fmt: skip
 
-    def _count_upstream(self, x: ExchangeRecord) -> None:
+    def _count_upstream(self, x: ExchangeRecord, forward_s: float | None) -> None:
         m = self._metrics
         for reason in x.retry_reasons:
             m.inc("upstream_retries_total", reason)
@@ -164,9 +166,8 @@ class ExchangeRecorder:
         if images:
             m.inc("affinity_queries_total", by=images)
             m.inc("affinity_hits_total", by=x.images_known)
-        forward = next((seconds for stage, seconds in x.stages if stage == "forward"), None)
-        if forward is not None and x.engine is not None:
-            m.observe("upstream_ttft_seconds", forward, x.engine)
+        if forward_s is not None and x.engine is not None:
+            m.observe("upstream_ttft_seconds", forward_s, x.engine)
 
 
 def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
@@ -181,7 +182,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "status": x.status,
         "outcome": x.outcome,
         "total_ms": _ms(ended - x.started_s),
-        "stages_ms": {stage: _ms(seconds) for stage, seconds in x.stages},
+        "stages_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_totals(x.stages).items()},
         "request_bytes": x.request_bytes,
         "forwarded_bytes": x.forwarded_bytes,
         "response_bytes": x.response_bytes,
