@@ -82,7 +82,8 @@ class ModelConfig:
     min_pixels: int | None = setting(None, "The processor's min_pixels as served.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length as served.", minimum=1, unit="tokens")
     tokenizer: str | None = setting(
-        None, "Folder with the model's tokenizer.json and chat template: text is then counted exactly (extra tokenizers)."
+        None,
+        "Folder with the model's tokenizer.json and chat template: text is then counted exactly (extra tokenizers).",
     )
 
 
@@ -111,7 +112,12 @@ class MediaConfig:
         "Resizer and encoder. A fleet runs one; start-up refuses when a named one is missing.",
         choices=("auto", "pillow-simd", "vips"),
     )
-    slab_bytes: int = setting(512 << 20, "Shared memory for bodies in flight.", minimum=1 << 20, unit="bytes")
+    slab_bytes: int = setting(
+        512 << 20,
+        "Shared memory for bodies in flight; fetched images may take as much beside it.",
+        minimum=1 << 20,
+        unit="bytes",
+    )
     job_deadline_s: float = setting(
         10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s"
     )

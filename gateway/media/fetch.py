@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urljoin
 
@@ -132,18 +132,27 @@ class Fetcher:
             await self._session.close()
             self._session = None
 
-    async def fetch(self, url: str, *, hosts: Sequence[str] | None, max_bytes: int, deadline_s: float) -> bytes:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        hosts: Sequence[str] | None,
+        max_bytes: int,
+        deadline_s: float,
+        take: Callable[[int], None],
+    ) -> bytes:
         """The bytes behind a URL, at most ``max_bytes``.
 
         ``hosts`` None = any public host. ``deadline_s`` is a moment of the loop's clock (monotonic seconds); the
-        settings' total time counts as well, over all hops. Raises BadMedia (no http(s) URL), SourceBlocked (not
-        public, not allowed), SourceTooLarge, SourceFailed (anything else that went wrong).
+        settings' total time counts as well, over all hops. ``take`` is told of all bytes before they are kept, and may
+        raise. Raises BadMedia (no http(s) URL), SourceBlocked (not public, not allowed), SourceTooLarge, SourceFailed
+        (anything else that went wrong).
         """
         target = netguard.parse_target(url)
         limit_s = min(deadline_s, asyncio.get_running_loop().time() + self._settings.total_timeout_s)
         try:
             async with asyncio.timeout_at(limit_s), self._slots:
-                return await self._follow(target, hosts, max_bytes)
+                return await self._follow(target, hosts, max_bytes, take)
         except TimeoutError:
             raise SourceFailed("The image did not arrive in time from its address.") from None
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -151,10 +160,12 @@ class Fetcher:
                 raise SourceBlocked(detail=repr(error)) from None
             raise SourceFailed(detail=repr(error)) from None
 
-    async def _follow(self, target: netguard.Target, hosts: Sequence[str] | None, max_bytes: int) -> bytes:
+    async def _follow(
+        self, target: netguard.Target, hosts: Sequence[str] | None, max_bytes: int, take: Callable[[int], None]
+    ) -> bytes:
         for _ in range(self._settings.max_redirects + 1):
             self._check(target, hosts)
-            answer = await self._get(target, max_bytes)
+            answer = await self._get(target, max_bytes, take)
             if isinstance(answer, bytes):
                 return answer
             target = answer
@@ -166,7 +177,9 @@ class Fetcher:
         if target.address is not None and not netguard.is_public(target.address, self._public):
             raise SourceBlocked(detail="an address that is not public")
 
-    async def _get(self, target: netguard.Target, max_bytes: int) -> bytes | netguard.Target:
+    async def _get(
+        self, target: netguard.Target, max_bytes: int, take: Callable[[int], None]
+    ) -> bytes | netguard.Target:
         """One hop: the image's bytes, or where a redirect points."""
         assert self._session is not None, "start() first"
         # Built from its parts: the client then sends the target as it is, an empty query and dots included.
@@ -180,16 +193,17 @@ class Fetcher:
                 raise SourceFailed("The image's address answered with a content coding nobody asked for.")
             if (response.content_length or 0) > max_bytes:
                 raise SourceTooLarge(f"The image at this address is larger than {max_bytes} bytes.")
-            return await _read(response.content, max_bytes)
+            return await _read(response.content, max_bytes, take)
 
 
-async def _read(content: aiohttp.StreamReader, max_bytes: int) -> bytes:
+async def _read(content: aiohttp.StreamReader, max_bytes: int, take: Callable[[int], None]) -> bytes:
     chunks: list[bytes] = []
     byte_count = 0
     while chunk := await content.readany():
         byte_count += len(chunk)
         if byte_count > max_bytes:
             raise SourceTooLarge(f"The image at this address is larger than {max_bytes} bytes.")
+        take(len(chunk))
         chunks.append(chunk)
     return b"".join(chunks)
 

@@ -22,6 +22,7 @@ from gateway.media.messages import Examine, Examined, Prepare
 from gateway.media.placing import Placer, Source, address_of, kind_of
 from gateway.media.pool import Pool
 from gateway.media.process import WORKER_COMMAND
+from gateway.media.room import Room, Share
 from gateway.media.settings import MIB, MediaSettings
 from gateway.media.shm import Slab
 from gateway.media.sources import SourceKind, check_pixels, check_size
@@ -39,7 +40,15 @@ ValueT = TypeVar("ValueT")
 class RemoteImages(Protocol):
     """The guarded fetcher (``fetch.Fetcher``). Raises SourceBlocked, SourceFailed, SourceTooLarge."""
 
-    async def fetch(self, url: str, *, hosts: tuple[str, ...] | None, max_bytes: int, deadline_s: float) -> bytes: ...
+    async def fetch(
+        self,
+        url: str,
+        *,
+        hosts: tuple[str, ...] | None,
+        max_bytes: int,
+        deadline_s: float,
+        take: Callable[[int], None],
+    ) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +69,12 @@ class LookedSources:
 
     facts: tuple[SourceFacts, ...]
     cache_hits: int
+    share: Share
     files: dict[str, bytes] = field(default_factory=dict)
 
     def close(self) -> None:
         self.files.clear()
+        self.share.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,7 @@ class MediaService:
         self._prepared = PreparedCache(settings.prepared_cache_bytes)
         self._examining: SingleFlight[Hashable, SourceFacts] = SingleFlight(_is_about_the_image)
         self._preparing: SingleFlight[Hashable, Prepared] = SingleFlight(_is_about_the_image)
+        self._room = Room(settings.slab_bytes)
         self._flows = count()
         self._trimming: asyncio.Task[None] | None = None
 
@@ -132,13 +144,17 @@ class MediaService:
 
     async def look(self, body: Body, sources: Sequence[SourceRef], scope: MediaScope) -> Looked:
         asker = _Asker(scope, Flow(next(self._flows)))
-        looked = LookedSources((), 0)
+        # Remote images of one request take no more than a large body does.
+        looked = LookedSources((), 0, self._room.share(max(scope.max_image_bytes, self._settings.slab_bytes // 8)))
         fetches: dict[str, asyncio.Task[bytes]] = {}
         found = [self._recall(body, ref, asker, looked, fetches) for ref in sources]
         unknown = [facts for facts in found if not isinstance(facts, SourceFacts)]
         looked.cache_hits = len(found) - len(unknown)
         try:
             news = iter(await _all_of([find_out() for find_out in unknown]))
+        except BaseException:
+            looked.close()
+            raise
         finally:
             for fetching in fetches.values():
                 fetching.cancel()
@@ -205,7 +221,7 @@ class MediaService:
         try:
             url = address_of(body, ref.source)
             if url not in fetches:
-                fetches[url] = asyncio.create_task(self._fetch(url, scope))
+                fetches[url] = asyncio.create_task(self._fetch(url, scope, looked.share))
             file = await asyncio.shield(fetches[url])
             looked.files[ref.name] = file
             source = self._placer.file(ref.name, file, scope.tenant)
@@ -214,9 +230,11 @@ class MediaService:
             error.at(ref.name)
             raise
 
-    async def _fetch(self, url: str, scope: MediaScope) -> bytes:
+    async def _fetch(self, url: str, scope: MediaScope, share: Share) -> bytes:
         until_s = asyncio.get_running_loop().time() + scope.deadline_s  # a scope counts from now, a fetch by the clock
-        return await self._remote.fetch(url, hosts=scope.hosts, max_bytes=scope.max_image_bytes, deadline_s=until_s)
+        return await self._remote.fetch(
+            url, hosts=scope.hosts, max_bytes=scope.max_image_bytes, deadline_s=until_s, take=share.take
+        )
 
     # --- prepare ----------------------------------------------------------------------------------------------------
 
@@ -228,6 +246,7 @@ class MediaService:
         results = [self._ready_made(job, scope) for job in jobs]
         missing = [index for index, prepared in enumerate(results) if prepared is None]
         made = await _all_of([self._make(body, looked, jobs[index], asker) for index in missing])
+        looked.close()  # nobody asks for their files again, and an answer may take minutes
         fresh = dict(zip(missing, made, strict=True))
         return [
             PreparedResult(prepared or fresh[index], from_cache=prepared is not None)

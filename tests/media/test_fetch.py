@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from gateway.errors import BadMedia, SourceBlocked, SourceFailed, SourceTooLarge
+from gateway.errors import BadMedia, BodyMemoryExhausted, SourceBlocked, SourceFailed, SourceTooLarge
 from gateway.media.fetch import Fetcher, FetchSettings
 
 OWN_ADDRESS = "127.0.0.9"
@@ -89,7 +89,7 @@ def redirect(location: str) -> bytes:
 
 
 async def get(client: Fetcher, url: str, max_bytes: int = 1_000_000, hosts: tuple[str, ...] | None = None) -> bytes:
-    return await client.fetch(url, hosts=hosts, max_bytes=max_bytes, deadline_s=FAR_S)
+    return await client.fetch(url, hosts=hosts, max_bytes=max_bytes, deadline_s=FAR_S, take=lambda _: None)
 
 
 async def test_an_image_is_fetched_and_nothing_of_the_client_is_sent() -> None:
@@ -331,8 +331,33 @@ async def test_the_callers_deadline_counts_too() -> None:
     async with fetcher() as client:
         with pytest.raises(SourceFailed, match="in time"):
             await client.fetch(
-                f"http://{NAME}/x", hosts=None, max_bytes=1, deadline_s=asyncio.get_running_loop().time()
+                f"http://{NAME}/x",
+                hosts=None,
+                max_bytes=1,
+                deadline_s=asyncio.get_running_loop().time(),
+                take=lambda _: None,
             )
+
+
+async def test_every_byte_is_asked_for_before_it_is_kept() -> None:
+    asked: list[int] = []
+
+    def take(byte_count: int) -> None:
+        asked.append(byte_count)
+        if sum(asked) > len(PNG):
+            raise BodyMemoryExhausted
+
+    async with origin({"/a": ok(), "/b": ok()}) as there, fetcher() as client:
+        for path in ("a", "b"):
+            fetching = client.fetch(
+                f"http://{NAME}:{there.port}/{path}", hosts=None, max_bytes=1_000_000, deadline_s=FAR_S, take=take
+            )
+            if path == "a":
+                assert await fetching == PNG
+                assert sum(asked) == len(PNG)
+            else:
+                with pytest.raises(BodyMemoryExhausted):
+                    await fetching
 
 
 async def test_cancelling_closes_the_connection() -> None:

@@ -18,6 +18,7 @@ from gateway.errors import (
     ImageWorkerLost,
     InvalidRequest,
     SourceFailed,
+    SourceTooLarge,
     Undecodable,
 )
 from gateway.media.codecs import available_backends
@@ -40,13 +41,22 @@ class Web:
         self.pages: dict[str, bytes | GatewayError] = {}
         self.calls: list[str] = []
 
-    async def fetch(self, url: str, *, hosts: tuple[str, ...] | None, max_bytes: int, deadline_s: float) -> bytes:
+    async def fetch(
+        self,
+        url: str,
+        *,
+        hosts: tuple[str, ...] | None,
+        max_bytes: int,
+        deadline_s: float,
+        take: Callable[[int], None],
+    ) -> bytes:
         self.calls.append(url)
         assert 0 < deadline_s - asyncio.get_running_loop().time() <= SCOPE.deadline_s
         await asyncio.sleep(0)
         page = self.pages[url]
         if isinstance(page, GatewayError):
             raise page
+        take(len(page))
         return page
 
 
@@ -204,6 +214,19 @@ async def test_a_failed_fetch_names_its_part(start: Any, web: Web) -> None:
             HeapBody(b""), [SourceRef("a", "http://host/gone"), SourceRef("b", "http://host/gone")], SCOPE
         )
     assert refused.value.part == "a"
+
+
+async def test_remote_images_of_one_request_take_no_more_than_a_large_body(start: Any, kit: Any, web: Web) -> None:
+    service: MediaService = await start()
+    room = service.slab.byte_count // 8
+    scope = replace(SCOPE, max_image_bytes=room // 2)
+    file = b'{"n": 1}'.ljust(room // 2 - 10)
+    refs = [SourceRef(name, f"http://host/{name}") for name in "abc"]
+    web.pages = {str(ref.source): file for ref in refs}
+    with pytest.raises(SourceTooLarge, match="together"):
+        await service.look(HeapBody(b""), refs, scope)
+    for _ in range(20):  # nothing is left of the others: not of a refused request, nor of one that was looked at
+        (await service.look(HeapBody(b""), refs[:2], scope)).close()
 
 
 async def test_prepared_images_are_cached_by_content_and_plan(start: Any, kit: Any) -> None:

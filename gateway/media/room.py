@@ -1,0 +1,49 @@
+"""Memory for fetched files, which lie on the heap: how much of it one request and all requests together may hold.
+
+Decided here: that bytes are counted as they arrive, so that many large files behind small addresses cost no more than a
+large body does. Not decided here: how large one file may be (the policy), and how it is fetched.
+"""
+
+from __future__ import annotations
+
+from gateway.errors import BodyMemoryExhausted, SourceTooLarge
+
+
+class Room:
+    """What all requests may hold together. ``held_bytes`` is what they do hold."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self.held_bytes = 0
+
+    def share(self, limit_bytes: int) -> Share:
+        """One request's part of the room, empty at first."""
+        return Share(self, limit_bytes)
+
+    def fits(self, byte_count: int) -> bool:
+        return self.held_bytes + byte_count <= self._limit_bytes
+
+
+class Share:
+    """What one request holds, until it is closed."""
+
+    __slots__ = ("_held_bytes", "_limit_bytes", "_room")
+
+    def __init__(self, room: Room, limit_bytes: int) -> None:
+        self._room = room
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
+
+    def take(self, byte_count: int) -> None:
+        """Hold so many bytes more. Raises SourceTooLarge (this request's files), BodyMemoryExhausted (everybody's)."""
+        if self._held_bytes + byte_count > self._limit_bytes:
+            raise SourceTooLarge(f"The images at these addresses together are larger than {self._limit_bytes} bytes.")
+        if not self._room.fits(byte_count):
+            raise BodyMemoryExhausted(retry_after_s=1.0)
+        self._held_bytes += byte_count
+        self._room.held_bytes += byte_count
+
+    def close(self) -> None:
+        """Give everything back and hold nothing any more; safe to repeat."""
+        self._room.held_bytes -= self._held_bytes
+        self._held_bytes = self._limit_bytes = 0
