@@ -6,6 +6,8 @@ here: which backend a request goes to, and what is refused.
 What engines count for images is compared per backend (`drift`): a cap that several responses agree on counts as that
 backend's own unless the operator told one, and a model whose counts deviate without such a reason is not believed.
 
+SGLang counts some families otherwise than vLLM does and hardly ever less, so one such backend makes a group count so.
+
 Backends of one model may be started with different pixel caps. A plan is made before a backend is chosen, so it uses
 the *largest* effective cap of the group: no backend gets less than it would have looked at, the others shrink the rest
 themselves, and the estimate is an upper bound for them.
@@ -22,7 +24,8 @@ from gateway.models.drift import Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
 from gateway.models.family import Family
 from gateway.models.text import RatioLearner, TextEstimate
-from gateway.types import BackendName, BackendView, Size
+from gateway.models.tiling import TileEngine
+from gateway.types import BackendName, BackendView, EngineKind, Size
 
 # How many served names are remembered; names come from backends, so this is only a bound on a bound.
 _REMEMBERED = 1024
@@ -77,7 +80,10 @@ class ModelBook:
         serving = [view for view in views if not view.models or name in view.models]
         key = (
             name,
-            *[(view.name, view.max_pixels, view.context_tokens, view.model_root, view.vision) for view in serving],
+            *[
+                (view.name, view.engine, view.max_pixels, view.context_tokens, view.model_root, view.vision)
+                for view in serving
+            ],
         )
         found = self._served.get(key)
         if found is None:
@@ -94,6 +100,8 @@ class ModelBook:
         override = self._overrides.get(name)
         match = self._catalog.find(name, root=root, override=override)
         checkpoint = match.checkpoint
+        if any(view.engine is EngineKind.SGLANG for view in serving):
+            checkpoint = checkpoint.counted_by(TileEngine.SGLANG)
         known_caps = [cap for cap in caps if cap is not None]
         if known_caps and None not in caps:
             checkpoint = checkpoint.with_(max_pixels=max(known_caps))
@@ -116,8 +124,12 @@ class ModelBook:
     ) -> ImageVerdict:
         """Compare what an engine counted for the rasters it was given with what this backend should have."""
         cap = self.cap_on(served.name, view)
-        checkpoint = served.checkpoint if cap is None else served.checkpoint.with_(max_pixels=cap)
-        expected = counted(sizes, served.family, checkpoint)
+        is_sglang = view.engine is EngineKind.SGLANG
+        checkpoint = served.match.checkpoint.counted_by(TileEngine.SGLANG if is_sglang else TileEngine.PROCESSOR)
+        family = family_of(checkpoint.family)
+        if cap is not None:
+            checkpoint = checkpoint.with_(max_pixels=cap)
+        expected = counted(sizes, family, checkpoint)
         ledger = self._ledgers.get((served.name, view.name))
         if ledger is None:
             if expected == actual_tokens:
@@ -126,7 +138,7 @@ class ModelBook:
         override = self._overrides.get(served.name)
         is_told = view.max_pixels is not None or (override is not None and override.max_pixels is not None)
         seen = Observation(tuple(sizes), actual_tokens)
-        finding = ledger.take(seen, served.family, checkpoint, may_learn=served.match.known and not is_told)
+        finding = ledger.take(seen, family, checkpoint, may_learn=served.match.known and not is_told)
         if finding is not None:
             self._served.clear()
         return ImageVerdict(expected, finding, ledger.learnt_max_pixels)

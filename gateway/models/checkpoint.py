@@ -21,7 +21,8 @@ class Checkpoint:
     `patch` is the side of one encoder patch in pixels, `merge` how many patches per side become one token. A text-only
     model has 0 in the vision numbers. `max_ratio` is the processor's own limit, beyond which it raises. `longest_side`
     is a limit of the longer side in pixels (0 = none). `image_budget_tokens` is what one request's text leaves of the
-    context, for the family whose images share that; it is a request's number, set on a copy.
+    context, for the family whose images share that; it is a request's number, set on a copy. `sglang_family` is the
+    family that counts for SGLang where it runs another processor than vLLM ("" = the same).
     """
 
     name: str
@@ -40,15 +41,20 @@ class Checkpoint:
     tiles: TileShape | None = None
     longest_side: int = 0
     image_budget_tokens: int | None = None
+    sglang_family: str = ""
 
     @property
     def factor(self) -> int:
         """The side of one token's square in pixels."""
         return self.patch * self.merge
 
-    def on_sglang(self) -> Checkpoint:
-        """The same checkpoint as SGLang counts it, which for some families is not what their own processor counts."""
-        return self if self.tiles is None else replace(self, tiles=replace(self.tiles, engine=TileEngine.SGLANG))
+    def counted_by(self, engine: TileEngine) -> Checkpoint:
+        """A checkpoint of the catalogue as this engine counts it; most families are counted alike by all."""
+        if engine is TileEngine.SGLANG and self.sglang_family:
+            return replace(self, family=self.sglang_family)
+        if self.tiles is None or self.tiles.engine is engine:
+            return self
+        return replace(self, tiles=replace(self.tiles, engine=engine))
 
     def with_tiles(self, most: int) -> Checkpoint:
         """The same checkpoint served with another limit of tiles (the engine's own knob), which must be positive.

@@ -9,7 +9,7 @@ import pytest
 from gateway.models.book import _REMEMBERED, ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
 from gateway.models.drift import ENOUGH, Finding, counted
-from gateway.types import BackendName, BackendView, Size
+from gateway.types import BackendName, BackendView, EngineKind, Size
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 
@@ -49,6 +49,28 @@ def test_the_longest_context_counts_when_all_are_known() -> None:
     assert book().serve(MODEL, contexts).context_tokens == 2000
     assert book().serve(MODEL, [*contexts, view("c")]).context_tokens is None
     assert book().serve(MODEL, []).context_tokens is None
+
+
+def test_one_sglang_backend_makes_the_group_count_as_sglang_does() -> None:
+    """A square is 9 tiles and an overview there, one tile in vLLM: the estimate is an upper bound for both."""
+    name = "OpenGVLab/InternVL2-8B"
+    vllm = view("a", models=(name,), engine=EngineKind.VLLM)
+    sglang = view("b", models=(name,), engine=EngineKind.SGLANG)
+    kept = book()
+    served = [kept.serve(name, views) for views in ([vllm], [sglang], [vllm, sglang])]
+    tokens = [one.family.image_tokens(Size(224, 224), one.checkpoint).tokens for one in served]
+    assert tokens == [256, 2560, 2560]
+
+
+def test_each_backend_of_a_mixed_group_is_compared_with_its_own_engines_rule() -> None:
+    name = "OpenGVLab/InternVL2-8B"
+    vllm = view("a", models=(name,), engine=EngineKind.VLLM)
+    sglang = view("b", models=(name,), engine=EngineKind.SGLANG)
+    kept = book()
+    served = kept.serve(name, [vllm, sglang])
+    for one, tokens in ((vllm, 256), (sglang, 2560)):
+        verdict = kept.learn_images(served, one, [Size(224, 224)], tokens)
+        assert (verdict.expected_tokens, verdict.finding) == (tokens, None)
 
 
 def test_backends_of_other_models_do_not_count() -> None:

@@ -22,10 +22,12 @@ def test_other_limits_leave_everything_else() -> None:
 
 def test_sglang_counts_tiles_otherwise_and_nothing_else() -> None:
     intern = shipped_catalog().find("OpenGVLab/InternVL2-8B").checkpoint
-    tiles = intern.on_sglang().tiles
+    tiles = intern.counted_by(TileEngine.SGLANG).tiles
     assert tiles is not None
     assert tiles.engine is TileEngine.SGLANG
-    assert QWEN3.on_sglang() is QWEN3
+    assert intern.counted_by(TileEngine.SGLANG).counted_by(TileEngine.PROCESSOR) == intern
+    assert intern.counted_by(TileEngine.PROCESSOR) is intern
+    assert QWEN3.counted_by(TileEngine.SGLANG) is QWEN3
 
 
 def test_another_limit_of_tiles_leaves_everything_else() -> None:
