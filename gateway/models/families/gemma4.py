@@ -23,9 +23,9 @@ def _cut(size: Size, checkpoint: Checkpoint) -> Cut:
     unit = checkpoint.patch * merge
     scale = sqrt(checkpoint.max_pixels / (height * width))
     rows, columns = floor(scale * height / unit), floor(scale * width / unit)
-    most = checkpoint.max_pixels // (unit * unit)
+    most = max(1, checkpoint.max_pixels // (unit * unit))
     if rows == 0:
-        rows, columns = 1, min(floor(width / height), most)
+        rows, columns = 1, max(1, min(floor(width / height), most))
     elif columns == 0:
         rows, columns = min(floor(height / width), most), 1
     tokens = rows * columns

@@ -28,7 +28,7 @@ class _KimiVl:
         width, height, patch = size.width, size.height, checkpoint.patch
         if width < 1 or height < 1:
             check_sides(size)
-        patches, limit = (width // patch) * (height // patch), checkpoint.max_pixels // (patch * patch)
+        patches, limit = (width // patch) * (height // patch), max(1, checkpoint.max_pixels // (patch * patch))
         if patches > limit:
             scale = sqrt(limit / patches)
             width, height = int(width * scale), int(height * scale)

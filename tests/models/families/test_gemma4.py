@@ -79,3 +79,8 @@ def test_a_large_image_is_delivered_as_large_as_the_budget() -> None:
     assert unrounded.size.pixels <= CHECKPOINT.max_pixels
     assert unrounded.tokens == GEMMA4.image_tokens(Size(2531, 1170), CHECKPOINT)
     assert plan(Size(800, 700), CHECKPOINT).size == Size(800, 700)
+
+
+def test_a_budget_below_one_cell_is_one_cell() -> None:
+    for size in (Size(500, 400), Size(400, 500)):
+        assert GEMMA4.image_tokens(size, CHECKPOINT.with_(max_pixels=1)).tokens == 1

@@ -79,3 +79,7 @@ def test_one_cell_is_always_within_a_token_cap() -> None:
     target = plan(Size(1000, 700), CHECKPOINT, None, 1)
     assert (target.size, target.tokens.tokens, target.reached) == (Size(28, 19), 1, True)
     assert plan(Size(1000, 700), CHECKPOINT, 783).reason is TargetReason.CAP_UNREACHABLE
+
+
+def test_a_limit_below_one_patch_is_one_patch() -> None:
+    assert KIMI_VL.image_tokens(Size(500, 400), CHECKPOINT.with_(max_pixels=1)).tokens == 1
