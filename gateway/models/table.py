@@ -71,12 +71,15 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
     place = f"series.{name}"
     numbers = {"patch", "merge", "min_pixels", "max_pixels", "max_ratio", "bytes_per_text_token"}
     optional = {"longest_side"} & set(raw)
-    _only(raw, place, {"family", "patterns", "excludes", "template", "longest_side", "tiles", *numbers})
+    _only(
+        raw, place, {"family", "patterns", "excludes", "template", "longest_side", "sglang_family", "tiles", *numbers}
+    )
     for key in ("family", "template", *sorted(numbers)):
         if key not in raw:
             raise TableError(f"{place}: {key} is missing")
-    if raw["family"] not in {family.name for family in FAMILIES}:
-        raise TableError(f"{place}.family: no family is called {raw['family']!r}")
+    for key in ("family", "sglang_family"):
+        if key in raw and raw[key] not in {family.name for family in FAMILIES}:
+            raise TableError(f"{place}.{key}: no family is called {raw[key]!r}")
     if raw["template"] not in templates:
         raise TableError(f"{place}.template: no template is called {raw['template']!r}")
     for key in numbers | optional:
@@ -93,6 +96,7 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
         bytes_per_text_token=raw["bytes_per_text_token"],
         template=templates[raw["template"]],
         tiles=_tiles(raw["tiles"], f"{place}.tiles") if "tiles" in raw else None,
+        sglang_family=raw.get("sglang_family", ""),
         **{key: raw[key] for key in optional},
     )
     return Series(name, tuple(raw.get("patterns", ())), tuple(raw.get("excludes", ())), prototype)

@@ -38,6 +38,7 @@ def test_every_vision_checkpoint_is_complete() -> None:
         ("min_pixels = 3136", "min_pixles = 3136", r"series\.Qwen2-VL.*min_pixles"),
         ("max_ratio = 200", "max_ratio = inf", r"series\.Qwen2-VL\.max_ratio"),
         ("min_pixels = 3136\n", "", r"series\.Qwen2-VL: min_pixels is missing"),
+        ('sglang_family = "pixtral_hf"', 'sglang_family = "pixtral"', r"sglang_family: no family is called 'pixtral'"),
         ("longest_side = 7168", 'longest_side = "7168"', r"series\.Kimi-VL\.longest_side"),
         ("window_tokens = 1024", "window_token = 1024", r"google/gemma-3-4b-it\.windows\.0: unknown key window_token"),
         ("kv_heads = 2,", 'kv_heads = "2",', r"checkpoints\.Qwen/Qwen2-VL-2B-Instruct\.kv\.kv_heads"),

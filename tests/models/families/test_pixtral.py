@@ -11,6 +11,7 @@ from gateway.models.catalog import shipped_catalog
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.families.pixtral import PIXTRAL_HF, PIXTRAL_MISTRAL
 from gateway.models.family import TargetReason
+from gateway.models.tiling import TileEngine
 from gateway.types import Size
 from tests.models.families.promises import (
     CAPS,
@@ -87,3 +88,9 @@ def test_a_photograph_becomes_what_the_processor_makes_of_it() -> None:
     assert plan(Size(900, 900), CHECKPOINT).size == Size(900, 900)
     capped = plan(Size(3024, 4032), CHECKPOINT, None, 1000)
     assert (capped.size, capped.tokens.tokens) == (Size(432, 576), 972)
+
+
+def test_sglang_runs_the_other_reading() -> None:
+    served = MISTRAL.counted_by(TileEngine.SGLANG)
+    assert (MISTRAL.family, served.family) == ("pixtral_mistral", "pixtral_hf")
+    assert CHECKPOINT.counted_by(TileEngine.SGLANG) is CHECKPOINT
