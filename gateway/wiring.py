@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gateway.api.auth import Authenticator
+from gateway.config.model_files import read_model_files
 from gateway.config.policies import load_policies
 from gateway.config.settings import ModelConfig, Settings
 from gateway.exchange import World
@@ -20,6 +21,8 @@ from gateway.media.fetch import FetchSettings
 from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
 from gateway.models.book import ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
+from gateway.models.hub.describe import ModelFiles
+from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
@@ -47,6 +50,8 @@ def _answers(text: str) -> tuple[tuple[str, ...], ...]:
 def _override(config: ModelConfig) -> ModelOverride:
     return ModelOverride(
         checkpoint=config.checkpoint,
+        family=config.family,
+        max_tiles=config.max_tiles,
         max_pixels=config.max_pixels,
         min_pixels=config.min_pixels,
         context_tokens=config.context_tokens,
@@ -72,14 +77,21 @@ def load_world(settings: Settings, key: bytes, earlier: World | None = None) -> 
     policies: PolicySet = load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
     overrides = {name: _override(config) for name, config in settings.models.items()}
     catalog = shipped_catalog()
-    for name, override in overrides.items():
+    files: dict[str, ModelFiles] = {}
+    for name, config in settings.models.items():
         try:
-            catalog.find(name, override=override)
+            if config.path is None:
+                catalog.find(name, override=overrides[name])
+            else:
+                files[name] = read_model_files(Path(config.path))
+                catalog.find_described(name, files[name], override=overrides[name])
+        except ConfigProblem as error:
+            raise ValueError(f"models.{name}.path: {error}") from None
         except ValueError as error:
             raise ValueError(f"models.{name}.{error}") from None
     return World(
         policies=policies,
-        book=ModelBook(catalog, overrides),
+        book=ModelBook(catalog, overrides, files),
         admit=_admission(policies),
         max_body_bytes=settings.server.max_body_bytes,
         media_deadline_s=settings.media.job_deadline_s + settings.fetch.total_timeout_s,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,23 @@ def test_an_override_reaches_the_book() -> None:
     model = read_model(checkpoint="Qwen/Qwen3-VL-8B-Instruct", max_pixels=500_000, min_pixels=70_000, context_tokens=99)
     served = load_world(dataclasses.replace(Settings(), models={"m": model}), KEY).book.serve("m", [])
     assert (served.checkpoint.max_pixels, served.checkpoint.min_pixels, served.context_tokens) == (500_000, 70_000, 99)
+
+
+def test_a_models_own_files_say_what_it_is(tmp_path: Path) -> None:
+    language = {"num_hidden_layers": 2, "num_attention_heads": 2, "head_dim": 64, "max_position_embeddings": 99}
+    config = {"model_type": "qwen3_vl", "text_config": language}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    (tmp_path / "preprocessor_config.json").write_text('{"max_pixels": 262144}')
+    world = load_world(given(models={"m": {"path": str(tmp_path)}}), KEY)
+    served = world.book.serve("m", [])
+    assert (served.family.name, served.checkpoint.max_pixels, served.match.how) == ("qwen3_vl", 262_144, "files")
+    told = load_world(given(models={"m": {"path": str(tmp_path), "max_pixels": 524_288}}), KEY)
+    assert told.book.serve("m", []).checkpoint.max_pixels == 524_288
+    (tmp_path / "config.json").write_text('{"model_type": "qwen3_vl"}')
+    with pytest.raises(ValueError, match=r"models\.m\.path: config\.json: num_hidden_layers: is missing"):
+        load_world(given(models={"m": {"path": str(tmp_path)}}), KEY)
+    with pytest.raises(ValueError, match=r"models\.Qwen3-VL-8B\.max_tiles: 4 is no number of tiles"):
+        load_world(given(models={"Qwen3-VL-8B": {"max_tiles": 4}}), KEY)
 
 
 def test_a_tokenizer_is_loaded_once_and_faults_name_its_setting(tmp_path: Path) -> None:

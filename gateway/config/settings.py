@@ -78,6 +78,13 @@ class ModelConfig:
     """What the operator knows better than the catalogue about one served model name."""
 
     checkpoint: str | None = setting(None, "Checkpoint of the catalogue that this model is, e.g. Qwen3-VL-8B.")
+    path: str | None = setting(
+        None, "Folder with the model's config.json and preprocessor_config.json: what it is and how it counts."
+    )
+    family: str | None = setting(None, "Family of the catalogue whose rule counts its images.")
+    max_tiles: int | None = setting(
+        None, "The most tiles as served: max_dynamic_patch, num_crops, max_slice_nums ...", minimum=1
+    )
     max_pixels: int | None = setting(None, "The processor's max_pixels as served.", minimum=1, unit="pixels")
     min_pixels: int | None = setting(None, "The processor's min_pixels as served.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length as served.", minimum=1, unit="tokens")

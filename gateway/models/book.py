@@ -23,6 +23,7 @@ from gateway.models.checkpoint import Checkpoint
 from gateway.models.drift import Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
 from gateway.models.family import Family
+from gateway.models.hub.describe import ModelFiles
 from gateway.models.text import RatioLearner, TextEstimate
 from gateway.models.tiling import TileEngine
 from gateway.types import BackendName, BackendView, EngineKind, Size
@@ -67,9 +68,16 @@ _NOTHING_SEEN = Ledger()
 class ModelBook:
     """Look-ups are kept per (name, facts of its backends); learning is per served name."""
 
-    def __init__(self, catalog: Catalog, overrides: Mapping[str, ModelOverride] | None = None) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        overrides: Mapping[str, ModelOverride] | None = None,
+        files: Mapping[str, ModelFiles] | None = None,
+    ) -> None:
+        """``files`` are the configuration files of served models, where the operator named a folder."""
         self._catalog = catalog
         self._overrides = dict(overrides or {})
+        self._files = dict(files or {})
         self._served: dict[tuple[object, ...], ServedModel] = {}
         self._learners: dict[str, RatioLearner] = {}
         self._ledgers: dict[tuple[str, BackendName], Ledger] = {}
@@ -98,7 +106,10 @@ class ModelBook:
         root = next((view.model_root for view in serving if view.model_root is not None), None)
         vision = any(view.vision for view in serving)
         override = self._overrides.get(name)
-        match = self._catalog.find(name, root=root, override=override)
+        if (files := self._files.get(name)) is not None:
+            match = self._catalog.find_described(name, files, override=override)
+        else:
+            match = self._catalog.find(name, root=root, override=override)
         checkpoint = match.checkpoint
         if any(view.engine is EngineKind.SGLANG for view in serving):
             checkpoint = checkpoint.counted_by(TileEngine.SGLANG)

@@ -15,6 +15,8 @@ from typing import Final
 
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.families import FAMILIES
+from gateway.models.hub.describe import ModelFiles, described
+from gateway.models.hub.layers import kv_shape
 from gateway.models.kv import KvShape
 from gateway.models.table import Series, Table, packaged_table
 
@@ -30,6 +32,7 @@ class MatchHow(StrEnum):
     """How sure the catalogue is, surest first."""
 
     OVERRIDE = "override"  # the operator named the checkpoint or the family
+    FILES = "files"  # the model's own configuration files
     EXACT = "exact"  # the published name
     PATTERN = "pattern"  # a name that contains a known one; `note` says what is not known
     UNKNOWN = "unknown"  # counts are upper estimates
@@ -78,6 +81,7 @@ class Catalog:
     """All known checkpoints, by name."""
 
     def __init__(self, table: Table) -> None:
+        self._table = table
         self._unknown = table.series["unknown"].prototype
         self._exact = {_reduced(_last(c.name)): (c, series) for c, series in table.checkpoints}
         # Longest first, so that a longer name is never taken for a shorter one it begins with.
@@ -105,6 +109,23 @@ class Catalog:
         if named is None:
             raise ValueError(f"checkpoint: the catalogue has no {override.checkpoint!r}")
         return _overridden(CatalogMatch(named.checkpoint, MatchHow.OVERRIDE, ""), override)
+
+    def find_described(self, name: str, files: ModelFiles, *, override: ModelOverride | None = None) -> CatalogMatch:
+        """The checkpoint that a model's own files describe; an image family that is not ours is unknown, and says so.
+
+        Raises `ConfigProblem` (a `ValueError`) naming file and field, `ValueError` as `find` does.
+        """
+        if override is not None and override.checkpoint is not None:
+            return self.find(name, override=override)
+        found = described(name, files, self._table)
+        if found is None:
+            kind = files.config.text("model_type")
+            note = f"{name} is of type {kind}, which no family counts: image tokens are an upper estimate"
+            checkpoint = replace(self._unknown, name=name, kv=kv_shape(files.config))
+            match = CatalogMatch(checkpoint, MatchHow.UNKNOWN, note)
+        else:
+            match = CatalogMatch(found[0], MatchHow.FILES, found[1])
+        return match if override is None else _overridden(match, override)
 
     def _by_names(self, served_name: str, root: str | None) -> CatalogMatch:
         by_root = None if root is None else self._by_name(root)

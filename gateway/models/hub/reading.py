@@ -70,6 +70,13 @@ class Section:
             raise ConfigProblem(f"{self.named(name)}: must be a string, not {value!r}")
         return value
 
+    def needed_text(self, name: str) -> str:
+        """The same, where there must be one."""
+        value = self.text(name)
+        if not value:
+            raise ConfigProblem(f"{self.named(name)}: is missing")
+        return value
+
     def words(self, name: str) -> tuple[str, ...] | None:
         """A list of strings."""
         value = self.fields.get(name)
