@@ -2,8 +2,8 @@
 
 Every image gets an overview of about one slice's area at its own aspect. An image of more than one slice's area is also
 cut, one slice per 448 x 448 pixels, and the slices are scaled to about that area. A resampler makes 64 tokens of each,
-whatever its patches. Image number 3 tokens, overview 2, each slice 2, one break between rows of slices. Checked against
-the checkpoints' own `image_processing_minicpmv.py`, which vLLM 0.32.0 runs too.
+whatever its patches. Image number 3 tokens (from 10 on one more a digit), overview 2, each slice 2, one break between
+rows of slices. Checked against the checkpoints' own `image_processing_minicpmv.py`, which vLLM 0.32.0 runs too.
 
 MiniCPM-V 4.6 (`minicpmv4_6`) aligns to merged patches and counts them; its functions are shared from here.
 """
@@ -79,4 +79,4 @@ def by_area(size: Size, checkpoint: Checkpoint) -> Sequence[Size]:
     return [shrunk_to_area(size, tiles.side * tiles.side * count) for count in range(1, tiles.most + 1)]
 
 
-MINICPMV: Final = TiledFamily("minicpmv", "mm_processor_kwargs.max_slice_nums", _cut, sliced, by_area)
+MINICPMV: Final = TiledFamily("minicpmv", "mm_processor_kwargs.max_slice_nums", _cut, sliced, by_area, numbered=True)

@@ -41,4 +41,6 @@ def _fitted(size: Size, cut: Cut, checkpoint: Checkpoint) -> Size:
     return Size(one.width * cut.columns, one.height * cut.rows)
 
 
-MINICPMV4_6: Final = TiledFamily("minicpmv4_6", "mm_processor_kwargs.max_slice_nums", _cut, _fitted, by_area)
+MINICPMV4_6: Final = TiledFamily(
+    "minicpmv4_6", "mm_processor_kwargs.max_slice_nums", _cut, _fitted, by_area, numbered=True
+)

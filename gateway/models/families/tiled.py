@@ -59,7 +59,7 @@ class TiledFamily:
     """A family whose images are cut into tiles.
 
     `crowd_cutter` counts the images of a request of `crowd_images` or more; `in_prompt` is false where embeddings take
-    no position in the prompt.
+    no position in the prompt; with `numbered`, an image's number in the request stands before it, a token a digit.
     """
 
     name: str
@@ -70,6 +70,7 @@ class TiledFamily:
     wrapper_tokens: int = 0
     in_prompt: bool = True
     crowd_cutter: Cutter | None = None
+    numbered: bool = False
 
     def image_tokens(self, size: Size, checkpoint: Checkpoint) -> ImageTokens:
         return self._price(self.cut(size, checkpoint), checkpoint)
@@ -77,7 +78,8 @@ class TiledFamily:
     def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
         limit, cutter = shape_of(checkpoint).crowd_images, self.crowd_cutter
         if cutter is None or not 0 < limit <= len(sizes):
-            return tuple(self.image_tokens(size, checkpoint) for size in sizes)
+            prices = tuple(self.image_tokens(size, checkpoint) for size in sizes)
+            return tuple(_with_digits(price, at) for at, price in enumerate(prices)) if self.numbered else prices
         for size in sizes:
             check_sides(size)
         return tuple(self._price(cutter(size, checkpoint), checkpoint) for size in sizes)
@@ -170,6 +172,11 @@ class TiledFamily:
             cut.tokens if self.in_prompt else 0,
             cut.vit_patches,
         )
+
+
+def _with_digits(price: ImageTokens, number: int) -> ImageTokens:
+    """Image numbers begin at 0; the price of a single image has one digit."""
+    return price if number < 10 else replace(price, struct_tokens=price.struct_tokens + len(str(number)) - 1)
 
 
 # Kept, because sharing a budget plans the same images under many caps.

@@ -30,6 +30,12 @@ def test_what_one_picture_costs(size: Size, tokens: int, struct_tokens: int) -> 
     assert (price.tokens, price.struct_tokens) == (tokens, struct_tokens)
 
 
+def test_the_number_of_an_image_is_written_in_digits() -> None:
+    """`<image_id>`, the number, `</image_id>`; the tokenizers of these models split numbers into digits."""
+    twelve = MINICPMV.request_tokens([Size(9, 9)] * 12, CHECKPOINT)
+    assert [price.struct_tokens for price in twelve] == [5] * 10 + [6] * 2
+
+
 def test_fewer_slices_are_the_engines_knob() -> None:
     four = replace(CHECKPOINT, tiles=replace(shape_of(CHECKPOINT), most=4))
     price = MINICPMV.image_tokens(Size(1280, 720), four)
