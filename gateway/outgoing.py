@@ -88,7 +88,8 @@ def edits_of(
 
 def server_timing(stages: Sequence[tuple[str, float]]) -> str:
     """Every stage so far in milliseconds (W3C Server Timing); a stage met twice counts together."""
-    return ", ".join([f"{stage};dur={seconds * 1000:.2f}" for stage, seconds in stage_totals(stages).items()])
+    # Cut, not rounded, to hundredths: printing a short float is cheaper than formatting one.
+    return ", ".join([f"{stage};dur={int(s * 1e5) / 100}" for stage, s in stage_totals(stages).items()])
 
 
 def response_headers(record: ExchangeRecord, decision: Decision, backend_headers: HeaderList) -> list[tuple[str, str]]:

@@ -26,8 +26,12 @@ def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[Backe
     """The model asked for; without a name, the first that a backend serves."""
     if policy.model is None:
         return book.serve(next((name for view in views for name in view.models), ""), views)
-    if views and not any(not view.models or policy.model in view.models for view in views):
-        raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
+    for view in views:
+        if not view.models or policy.model in view.models:
+            break
+    else:
+        if views:
+            raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
     return book.serve(policy.model, views)
 
 
@@ -173,7 +177,10 @@ def check_images(
     """
     sizes = [plan.target for plan in plans]
     cap = book.cap_on(served.name, view)
-    verdict = book.learn_images(served, view, sizes, actual_tokens)
+    try:
+        verdict = book.learn_images(served, view, sizes, actual_tokens)
+    except GatewayError:  # a shape that this backend's processor should have refused; nothing to compare
+        return
     record.expected_image_tokens = verdict.expected_tokens
     if verdict.finding is None:
         return

@@ -25,7 +25,10 @@ class RequestHead:
 
     def header(self, name: str) -> str | None:
         """The first value of a header; ``name`` in lower case."""
-        return next((value for key, value in self.headers if key.lower() == name), None)
+        for key, value in self.headers:
+            if len(key) == len(name) and key.lower() == name:
+                return value
+        return None
 
 
 def stage_totals(stages: Sequence[tuple[str, float]]) -> dict[str, float]:

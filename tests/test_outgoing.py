@@ -107,7 +107,7 @@ def test_each_image_is_replaced_in_the_form_engines_take() -> None:
 
 
 def test_server_timing_has_every_stage_once() -> None:
-    assert server_timing([("check", 0.001), ("plan", 0.25), ("check", 0.002)]) == "check;dur=3.00, plan;dur=250.00"
+    assert server_timing([("check", 0.001), ("plan", 0.25), ("check", 0.002)]) == "check;dur=3.0, plan;dur=250.0"
     assert server_timing([]) == ""
 
 
@@ -141,7 +141,7 @@ def test_what_was_done_to_images_is_disclosed() -> None:
     assert (found["x-vlmgw-image-tokens"], found["x-vlmgw-image-tokens-original"]) == ("256", "900")
     assert found["x-vlmgw-images"] == "passed=1, shrunk=2, recoded=0"
     assert found["x-vlmgw-prompt-tokens-estimate"] == "278"
-    assert found["Server-Timing"] == "read;dur=1.00"
+    assert found["Server-Timing"] == "read;dur=1.0"
     assert len(found["x-vlmgw-geometry"].split(", ")) == MAX_DIGESTS
     assert all(len(value) < 4096 for value in found.values())
     assert re.fullmatch(r"([0-9a-f]{32},)*[0-9a-f]{32}", found["x-vlmgw-image-digests"])

@@ -120,7 +120,9 @@ class HttpClient:
                 await self._begin(status, headers, content_length)
 
     async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
-        response = _Relayed(status=status, headers=CIMultiDict(headers))
+        # The constructor would copy the headers once more.
+        response = _Relayed(status=status)
+        response.headers.extend(headers)
         if content_length is not None:
             response.content_length = content_length
         if self._is_closing():

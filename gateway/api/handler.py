@@ -57,9 +57,10 @@ def request_head(request: web.BaseRequest) -> RequestHead:
     headers = request.headers
     given = headers.get("x-request-id", "")
     request_id = given if _SAFE_REQUEST_ID.match(given) else _next_request_id()
-    path, _, query = (
-        request.path_qs.partition("?") if request.rel_url.raw_query_string else (request.rel_url.raw_path, "", "")
-    )
+    target = request.raw_path
+    if not target.startswith("/"):  # absolute form (RFC 9112 §3.2.2), or an asterisk
+        target = request.rel_url.raw_path_qs
+    path, _, query = target.partition("?")
     traceparent = headers.get("traceparent")
     return RequestHead(
         method=request.method,

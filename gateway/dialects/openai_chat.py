@@ -16,7 +16,6 @@ Rules where the engines leave room:
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gateway.dialects import foreign
@@ -220,13 +219,15 @@ def _count(tree: JsonObject, name: str, *, at_least: int) -> int | None:
 
 
 def _output_limit(tree: JsonObject) -> int | None:
-    limits = [_count(tree, name, at_least=0) for name in ("max_completion_tokens", "max_tokens")]
-    return max((limit for limit in limits if limit is not None), default=None)
+    newer, older = _count(tree, "max_completion_tokens", at_least=0), _count(tree, "max_tokens", at_least=0)
+    if newer is None or older is None:
+        return older if newer is None else newer
+    return max(newer, older)
 
 
 def _task(metadata: Json) -> str | None:
     """The task a client names where it cannot set a header; ``metadata.task`` is the client's own affair."""
-    if not isinstance(metadata, Mapping):
+    if metadata is None or not isinstance(metadata, dict):
         return None
     return _string(metadata.get("vlmgw_task"))
 

@@ -12,6 +12,8 @@ import re
 from gateway.types import Usage
 
 # The key as JSON spells it. Inside a string it would be followed by an escaped quote, which this does not match.
+# Made once: a decoder compiles its scanner when it is made.
+_DECODER = json.JSONDecoder()
 _KEY = re.compile(rb'"usage"[ \t\r\n]*:[ \t\r\n]*(?=\{)')
 # A usage object is some 300 bytes with all its details.
 _MAX_USAGE_BYTES = 4096
@@ -33,7 +35,7 @@ def last_usage(tail: bytes) -> Usage | None:
 
 def _read(text: str) -> Usage | None:
     try:
-        fields, _ = json.JSONDecoder().raw_decode(text)
+        fields, _ = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
     prompt_tokens = _count(fields, "prompt_tokens")

@@ -100,11 +100,12 @@ def cut(buffer: Buffer, start: int, stop: int, limits: Limits = ON_LOOP) -> Skel
     if len(text) > limits.parsed_bytes:
         raise TooComplex(detail=f"{len(text)} bytes would have to be parsed")
     _check_nesting(text, limits)
-    skeleton = Skeleton({}, text, start, cuts, tuple(each.text.stop for each in cuts))
-    tree = _parse(skeleton, limits)
+    tree: JsonObject = {}
+    skeleton = Skeleton(tree, text, start, cuts, tuple([each.text.stop for each in cuts]))
+    tree.update(_parse(skeleton, limits))
     if strings:
         _put_back(tree, tag, _describe(buffer, strings, limits))
-    return Skeleton(tree, text, start, cuts, skeleton.text_ends)
+    return skeleton
 
 
 # Structure and short strings, up to 500 of them. Nothing in it goes back over what it passed: linear time.

@@ -182,7 +182,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "status": x.status,
         "outcome": x.outcome,
         "total_ms": _ms(ended - x.started_s),
-        "stages_ms": {stage: round(seconds * 1000, 3) for stage, seconds in stage_totals(x.stages).items()},
+        "stages_ms": {stage: int(seconds * 1e6) / 1000 for stage, seconds in stage_totals(x.stages).items()},
         "request_bytes": x.request_bytes,
         "forwarded_bytes": x.forwarded_bytes,
         "response_bytes": x.response_bytes,
