@@ -121,6 +121,7 @@ async def _tell(
     }
     findings = [error.code for error in check_declared(policy, call)]
     facts = await _look(body, call, policy, ports, world, findings)
+    served = world.book.beside_text(served, call.text_bytes, call.message_count)
     plans = plan_images(policy, served, call, facts, ports.media.plan_version)
     scope = media_scope(policy, world)
     told["images"] = [

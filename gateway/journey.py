@@ -129,6 +129,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         looked = await _look(x, policy, body, call, scope)
         try:
             facts: Sequence[SourceFacts] = () if looked is None else looked.facts
+            served = x.world.book.beside_text(served, call.text_bytes, call.message_count)
             plans = plan_images(policy, served, call, facts, ports.media.plan_version)
             frame.note_plans(record, facts, plans)
             watch.lap("plan")

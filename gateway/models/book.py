@@ -16,12 +16,13 @@ themselves, and the estimate is an upper bound for them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.drift import Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
+from gateway.models.families.nemotron3_nano_omni import NEMOTRON3_NANO_OMNI, RESERVED_TOKENS
 from gateway.models.family import Family
 from gateway.models.hub.describe import ModelFiles
 from gateway.models.text import RatioLearner, TextEstimate
@@ -138,6 +139,8 @@ class ModelBook:
         is_sglang = view.engine is EngineKind.SGLANG
         checkpoint = served.match.checkpoint.counted_by(TileEngine.SGLANG if is_sglang else TileEngine.PROCESSOR)
         family = family_of(checkpoint.family)
+        if served.checkpoint.image_budget_tokens is not None:
+            checkpoint = replace(checkpoint, image_budget_tokens=served.checkpoint.image_budget_tokens)
         if cap is not None:
             checkpoint = checkpoint.with_(max_pixels=cap)
         expected = counted(sizes, family, checkpoint)
@@ -171,6 +174,14 @@ class ModelBook:
 
     def _ledger(self, name: str, view: BackendView) -> Ledger:
         return self._ledgers.get((name, view.name), _NOTHING_SEEN)
+
+    def beside_text(self, served: ServedModel, byte_count: int, message_count: int) -> ServedModel:
+        """The model for one request: in one family the images share what its text leaves of the context."""
+        if served.family is not NEMOTRON3_NANO_OMNI or served.context_tokens is None:
+            return served
+        text = self.estimate_text(served, byte_count, message_count).expected
+        left = max(1, served.context_tokens - text - RESERVED_TOKENS)
+        return replace(served, checkpoint=replace(served.checkpoint, image_budget_tokens=left))
 
     def estimate_text(self, served: ServedModel, byte_count: int, message_count: int) -> TextEstimate:
         """Tokens of the prompt's text with the template's own, by the ratio learnt for this model so far."""

@@ -54,6 +54,7 @@ class _Water:
     budget: Budget
     counts: Counter[Size]
     _whole: dict[Size, Target] = field(default_factory=dict)
+    _plans: dict[Size, list[tuple[int, int, Size]]] = field(default_factory=dict)
 
     def total(self, level: int | None) -> int:
         """Tokens of all images at one level; most families do not care which others there are, some do."""
@@ -69,7 +70,16 @@ class _Water:
         whole = self._whole.get(size)
         if whole is None:
             whole = self._whole[size] = self._plan(size, None)
-        return whole.size if level is None or whole.tokens.tokens <= level else self._plan(size, level).size
+        if level is None or whole.tokens.tokens <= level:
+            return whole.size
+        # A plan of so many tokens is the plan at every level between that and the one it was made for.
+        known = self._plans.setdefault(size, [])
+        for least, most, target in known:
+            if least <= level <= most:
+                return target
+        made = self._plan(size, level)
+        known.append((made.tokens.tokens if made.reached else 0, level, made.size))
+        return made.size
 
     def _plan(self, size: Size, level: int | None) -> Target:
         return self.family.plan(size, self.checkpoint, cap_pixels=self.budget.cap_pixels, cap_tokens=level)

@@ -183,3 +183,20 @@ def test_a_disproved_model_reserves_what_it_was_exceeded_by() -> None:
     for _ in range(ENOUGH):
         kept.learn_images(kept.serve(MODEL, [backend]), backend, [Size(448, 448)], 392)
     assert kept.surplus_tokens(kept.serve(MODEL, [backend]), 1000) == 1500
+
+
+def test_in_one_family_images_share_what_the_text_leaves() -> None:
+    kept, name = book(), "nvidia/Nemotron-3-Nano-Omni"
+    backend = view(models=(name,), context_tokens=8192)
+    served = kept.serve(name, [backend])
+    short, long = (kept.beside_text(served, count, 1).checkpoint.image_budget_tokens for count in (400, 4000))
+    assert short is not None
+    assert long is not None
+    assert long < short < 8192
+    sizes = [Size(4032, 3024)] * 3
+    crowded = kept.beside_text(served, 20_000, 1)
+    assert counted(sizes, crowded.family, crowded.checkpoint) < counted(sizes, served.family, served.checkpoint)
+    agreed = counted(sizes, crowded.family, crowded.checkpoint)
+    assert kept.learn_images(crowded, backend, sizes, agreed).finding is None
+    others = kept.serve(MODEL, [view()])
+    assert kept.beside_text(others, 400, 1) is others

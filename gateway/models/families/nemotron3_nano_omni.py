@@ -22,7 +22,7 @@ from gateway.models.family import Target
 from gateway.models.geometry import check_sides
 from gateway.types import ImageTokens, Size
 
-_RESERVED_TOKENS: Final = 4
+RESERVED_TOKENS: Final = 4
 _ROUNDS: Final = 10  # the engine's own limit of attempts
 
 # Columns and rows of one image in patches.
@@ -35,7 +35,7 @@ def _free_patches(checkpoint: Checkpoint, images: int) -> int:
     least, most = checkpoint.min_pixels // area, checkpoint.max_pixels // area
     free_tokens = checkpoint.image_budget_tokens
     if free_tokens is None and checkpoint.context_tokens is not None:
-        free_tokens = checkpoint.context_tokens - _RESERVED_TOKENS
+        free_tokens = checkpoint.context_tokens - RESERVED_TOKENS
     return max(most * images if free_tokens is None else free_tokens * merged, least * images)
 
 
