@@ -76,11 +76,17 @@ def _fitted(size: Size, cut: Cut, checkpoint: Checkpoint) -> Size:
 
 
 def _tiles_less(size: Size, checkpoint: Checkpoint) -> list[Size]:
-    """The sizes at which fewer tiles are as near in aspect; beyond the longest row of tiles there are none."""
+    """The sizes from which on fewer tiles are as near in aspect; beyond the longest row of tiles there are none."""
     shape = shape_of(checkpoint)
     if max(size.width, size.height) > shape.most * min(size.width, size.height):
         return []
-    return [shrunk_to_area(size, tiles * shape.side**2 // 2) for tiles in range(shape.most, shape.least, -1)]
+    found: dict[tuple[int, int], Size] = {}
+    for tiles in range(shape.most, shape.least, -1):
+        smaller = shrunk_to_area(size, tiles * shape.side**2 // 2)
+        if smaller.pixels < size.pixels:
+            found.setdefault(nearest_grid(smaller, shape.side, shape.most, least=shape.least), smaller)
+    found.pop(nearest_grid(size, shape.side, shape.most, least=shape.least), None)
+    return list(found.values())
 
 
 def _grid(size: Size, cells: int, checkpoint: Checkpoint) -> Size:
