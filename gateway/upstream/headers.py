@@ -52,13 +52,9 @@ _DROPPED_FROM_RESPONSE = _HOP_BY_HOP | {"content-length"}
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """Request headers for one hop, and the lower-case names among them (some that were dropped included).
-
-    ``stripped`` counts the steering headers a client had sent.
-    """
+    """Request headers for one hop. ``stripped`` counts the steering headers a client had sent."""
 
     headers: list[tuple[str, str]]
-    names: set[str]
     stripped: int
 
 
@@ -66,11 +62,9 @@ def outgoing(received: HeaderList, hop: Sequence[tuple[str, str]], *, keep_autho
     """The client's end-to-end headers behind the hop's own (Host, the backend's key)."""
     headers = list(hop)
     connection: list[str] = []
-    names: set[str] = set()
     stripped = 0
     for name, value in received:
         lower = name.lower()
-        names.add(lower)
         if lower in _DROPPED:
             if lower in _ENGINE_ROUTING:
                 stripped += 1
@@ -85,9 +79,8 @@ def outgoing(received: HeaderList, hop: Sequence[tuple[str, str]], *, keep_autho
     nominated = _nominated(connection)
     if nominated:
         own = len(hop)
-        names -= nominated
         headers[own:] = [pair for pair in headers[own:] if pair[0].lower() not in nominated]
-    return Outgoing(headers, names, stripped)
+    return Outgoing(headers, stripped)
 
 
 def incoming(received: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

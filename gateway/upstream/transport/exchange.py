@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
@@ -19,12 +21,20 @@ from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 
 _URLS_LIMIT = 512
-# What aiohttp adds by itself unless told not to; telling it costs more than looking whether the client sent them.
-_ADDED_BY_LIBRARY = frozenset({"accept", "accept-encoding", "user-agent", "content-type"})
 # Long header lines from an engine are legitimate (load reports, trace state).
 _HEADER_LIMIT_BYTES = 64 * 1024
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
+
+
+class _PlainRequest(aiohttp.ClientRequest):
+    """Sends the headers it is given and adds none (no Accept, no User-Agent, no Content-Type of its own)."""
+
+    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:  # noqa: ARG002  # aiohttp's signature
+        self._skip_auto_headers = _NOTHING_ADDED
+
+
+_NOTHING_ADDED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
 
 
 class Transport:
@@ -38,6 +48,7 @@ class Transport:
     async def open(self) -> None:
         self._session = aiohttp.ClientSession(
             connector=FreshConnector(self._settings.keepalive_s),
+            request_class=_PlainRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -91,7 +102,6 @@ class Transport:
                     request.method,
                     self._url(backend, request),
                     headers=outgoing.headers,
-                    skip_auto_headers=_ADDED_BY_LIBRARY - outgoing.names or None,
                     data=upload,
                     allow_redirects=False,
                     middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
