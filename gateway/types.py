@@ -82,7 +82,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class ImagePart:
-    """One image of the request, in the order of the prompt.
+    """One image of the request, in the order of the prompt; errors ``name`` it messages.1.content.0.image_url.
 
     ``pointer`` is where the source string stands; ``part`` the content part around it (where fields are added);
     ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
@@ -100,7 +100,7 @@ class ImagePart:
 
     @property
     def name(self) -> str:
-        return dotted(self.pointer)
+        return dotted(self.pointer[:-1] if self.pointer[-1] == "url" else self.pointer)
 
 
 @dataclass(frozen=True, slots=True)

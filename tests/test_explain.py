@@ -70,7 +70,7 @@ def test_it_says_what_the_journey_then_does(name: str) -> None:
 
 def test_each_image_with_its_plan() -> None:
     first, second = explained(SETTINGS["two images"])["images"]
-    assert (first["part"], first["changes"]) == ("messages.0.content.1.image_url.url", ["resized"])
+    assert (first["part"], first["changes"]) == ("messages.0.content.1.image_url", ["resized"])
     assert first["original"] == [2048, 2048]
     assert first["tokens"] < first["tokens_original"]
     assert second["untouched"]

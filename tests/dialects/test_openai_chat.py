@@ -96,7 +96,7 @@ def test_images_planted_are_images_found_in_order(plan: list[list[str]]) -> None
 
 @pytest.mark.parametrize("role", ["system", "developer", "user", "assistant", "tool", "function"])
 def test_any_role_may_hold_images(role: str) -> None:
-    assert of_parts("a", image(), role=role).images[0].name == "messages.0.content.1.image_url.url"
+    assert of_parts("a", image(), role=role).images[0].name == "messages.0.content.1.image_url"
 
 
 def test_how_a_source_stood_is_noted() -> None:

@@ -79,7 +79,7 @@ def image(
     cap_pixels: int | None = None,
 ) -> MeasuredImage:
     return MeasuredImage(
-        "messages.0.content.0.image_url.url", kind, byte_count, Size(width, height), frames, cap_pixels
+        "messages.0.content.0.image_url", kind, byte_count, Size(width, height), frames, cap_pixels
     )
 
 

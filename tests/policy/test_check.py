@@ -28,7 +28,7 @@ def test_four_images_of_four_pass_and_five_are_refused_with_both_numbers() -> No
     with pytest.raises(TooManyImages) as caught:
         check_declared(four, call(*[part(index) for index in range(5)]))
     assert caught.value.message == "The request has 5 images, the limit is 4."
-    assert caught.value.part == "messages.0.content.4.image_url.url"
+    assert caught.value.part == "messages.0.content.4.image_url"
 
 
 def test_a_finding_names_its_rule_and_privately_the_line_that_decided() -> None:
@@ -160,4 +160,4 @@ def test_no_message_holds_a_negative_number(sizes: list[tuple[int, int]], limit:
 def test_an_image_too_large_names_its_place() -> None:
     with pytest.raises(ImageTooLarge) as caught:
         check_measured(policy(max_input_pixels=64_000_000), [image(12_000, 12_000)], estimate(), None)
-    assert caught.value.part == "messages.0.content.0.image_url.url"
+    assert caught.value.part == "messages.0.content.0.image_url"

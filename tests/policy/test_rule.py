@@ -10,7 +10,7 @@ def test_the_numbers_of_an_image_come_from_its_header() -> None:
     probe = Probe(ImageFormat.GIF, Size(30, 20), orientation=6, frames=3)
     facts = SourceFacts(900, PlacementDigest(b"p"), ContentDigest(b"c"), probe, canonical=True)
     image = MeasuredImage.of(part(2), facts, cap_pixels=500)
-    assert image.name == "messages.0.content.2.image_url.url"
+    assert image.name == "messages.0.content.2.image_url"
     assert (image.format, image.byte_count, image.raster, image.frames) == (ImageFormat.GIF, 900, Size(30, 20), 3)
     assert image.cap_pixels == 500
 
