@@ -26,6 +26,11 @@ from gateway.types import ImageTokens, Size
 _NEARBY = ((0, 0), (0, 1), (1, 0), (0, -1), (-1, 0))
 
 
+# Shrinking by steps ends at these: below, rounding alone decides what the aspect is.
+_LEAST_STEP = 32
+_MOST_STEPS = 24
+
+
 @dataclass(frozen=True, slots=True)
 class Cut:
     """One image as its processor cuts it. `canvas` is the raster that becomes tiles, without the overview."""
@@ -102,7 +107,7 @@ class TiledFamily:
     def plan(
         self, size: Size, checkpoint: Checkpoint, *, cap_pixels: int | None = None, cap_tokens: int | None = None
     ) -> Target:
-        """The costliest of the possible sizes within the caps, the image itself first; pixel caps bind the canvas too.
+        """The largest of the possible sizes within the caps, the image itself first; pixel caps bind the canvas too.
 
         Where none is within, the cheapest of them, and so on from there, until nothing cheaper is left.
         """
@@ -110,26 +115,27 @@ class TiledFamily:
         start, cut = _start(self, size, checkpoint)
         if _within(start, cut, cap_pixels, cap_tokens):
             return Target(start, self._price(cut, checkpoint), reached=True, reason=self._why(size, start, checkpoint))
-        cheapest, options = _options(self, start, checkpoint)
+        cheapest, options = _options(self, size, checkpoint)
         for other, found in options:
             if _within(other, found, cap_pixels, cap_tokens):
                 return Target(other, self._price(found, checkpoint), reached=True, reason=TargetReason.POLICY_CAP)
-        if cheapest == start:
-            return Target(start, self._price(cut, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
+        if cheapest == size:
+            return Target(size, self._price(cut, checkpoint), reached=False, reason=TargetReason.CAP_UNREACHABLE)
         target = self.plan(cheapest, checkpoint, cap_pixels=cap_pixels, cap_tokens=cap_tokens)
         # What is cheaper still counts as reached only where it keeps the aspect of the image that was sent.
-        reached = target.reached and keeps_aspect(start, target.size, shape_of(checkpoint).side)
+        reached = target.reached and keeps_aspect(size, target.size, shape_of(checkpoint).side)
         reason = TargetReason.POLICY_CAP if reached else TargetReason.CAP_UNREACHABLE
         return replace(target, reached=reached, reason=reason)
 
-    def possible(self, start: Size, checkpoint: Checkpoint) -> Iterator[Option]:
+    def possible(self, size: Size, checkpoint: Checkpoint) -> Iterator[Option]:
         """Other sizes to deliver, each as the engine would make it, none with more pixels or tokens than the image."""
-        side, most_tokens = shape_of(checkpoint).side, self.cut(start, checkpoint).tokens
-        for raw in self.shrinker(start, checkpoint):
-            cut = None if raw.pixels > start.pixels else self._taken(raw, checkpoint)
+        side, most_tokens = shape_of(checkpoint).side, self.cut(size, checkpoint).tokens
+        shrunk = self.shrinker(size, checkpoint)
+        for raw in [*shrunk, *(_steps(size) if shrunk else ())]:
+            cut = None if raw.pixels > size.pixels else self._taken(raw, checkpoint)
             if cut is not None:
                 option = self.as_the_engine_would(raw, cut, checkpoint)
-                if option[1].tokens <= most_tokens and keeps_aspect(start, option[0], side):
+                if option[1].tokens <= most_tokens and keeps_aspect(size, option[0], side):
                     yield option
 
     def as_the_engine_would(self, size: Size, cut: Cut, checkpoint: Checkpoint) -> Option:
@@ -187,11 +193,31 @@ def _start(family: TiledFamily, size: Size, checkpoint: Checkpoint) -> Option:
 
 
 @lru_cache(maxsize=512)
-def _options(family: TiledFamily, start: Size, checkpoint: Checkpoint) -> tuple[Size, tuple[Option, ...]]:
-    """The cheapest of all sizes, and all others once each, those first that a cap would rather have."""
-    found = dict(family.possible(start, checkpoint))
-    cheapest, _ = min([(start, family.cut(start, checkpoint)), *found.items()], key=_cost)
-    return cheapest, tuple(sorted(found.items(), key=_worth, reverse=True))
+def _options(family: TiledFamily, size: Size, checkpoint: Checkpoint) -> tuple[Size, tuple[Option, ...]]:
+    """The cheapest of all sizes, and those that a cap may get, the best first.
+
+    A size that costs more than a larger one has tiles full of enlarged pixels; it is no option. So what costs more
+    shows more, and the costliest within a cap is the best.
+    """
+    start = _start(family, size, checkpoint)
+    found = dict(family.possible(size, checkpoint))
+    cheapest, _ = min([start, *found.items()], key=_cost)
+    options, limit = [], start[1].tokens
+    for option in sorted(found.items(), key=_pixels_then_fewest_tokens):
+        if option[1].tokens <= limit:
+            options.append(option)
+            limit = option[1].tokens
+    return cheapest, tuple(options)
+
+
+def _steps(size: Size) -> list[Size]:
+    """The image shrunk by fixed steps of an eighth: rounding makes some sizes between the marked ones dearer."""
+    steps: list[Size] = []
+    width, height = size.width * 7 // 8, size.height * 7 // 8
+    while min(width, height) >= _LEAST_STEP and len(steps) < _MOST_STEPS:
+        steps.append(Size(width, height))
+        width, height = width * 7 // 8, height * 7 // 8
+    return steps
 
 
 def _within(size: Size, cut: Cut, cap_pixels: int | None, cap_tokens: int | None) -> bool:
@@ -206,9 +232,9 @@ def _cost(option: Option) -> tuple[int, int, int]:
     return cut.tokens, cut.canvas.pixels, -size.pixels
 
 
-def _worth(option: Option) -> tuple[int, int]:
+def _pixels_then_fewest_tokens(option: Option) -> tuple[int, int]:
     size, cut = option
-    return cut.tokens, size.pixels
+    return -size.pixels, cut.tokens
 
 
 # --- fitters and shrinkers that several families share --------------------------------------------------------------

@@ -48,6 +48,12 @@ def test_a_cap_gets_the_canvas_of_an_engine_with_fewer_tiles() -> None:
     assert (small.size, small.tokens.tokens) == (Size(225, 225), 256)
 
 
+def test_a_cap_never_gets_a_picture_of_enlarged_pixels() -> None:
+    """43x149 would cost 1,280 tokens, more of what the cap allows, and show next to nothing."""
+    target = INTERNVL.plan(Size(1170, 3763), CHECKPOINT, cap_tokens=1956)
+    assert (target.size, target.tokens.tokens) == (Size(448, 1344), 1024)
+
+
 def test_under_sglang_a_square_has_no_cheaper_size() -> None:
     sglang = replace(CHECKPOINT, tiles=replace(shape_of(CHECKPOINT), engine=TileEngine.SGLANG))
     target = INTERNVL.plan(Size(640, 640), sglang, cap_tokens=2000)
