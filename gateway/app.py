@@ -14,6 +14,7 @@ import os
 import random
 import time
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -81,6 +82,8 @@ class Gateway:
         self._clock = MonotonicClock()
         self._beat_s = self._clock.now_s()
         self._inflight: dict[int, tuple[float, str]] = {}
+        # One thread: more would only take the interpreter's lock from the loop more often.
+        self._cutter = ThreadPoolExecutor(1, "cut")
         self._draining = asyncio.Event()
         self._second = asyncio.Event()
         self._reload_ok = True
@@ -110,7 +113,8 @@ class Gateway:
     # --- serving ------------------------------------------------------------------------------------------------
 
     async def _cut_elsewhere(self, body: Body) -> Skeleton:
-        return await asyncio.to_thread(cut, body.buffer, body.start, body.stop, OFF_LOOP)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._cutter, cut, body.buffer, body.start, body.stop, OFF_LOOP)
 
     async def _counted(self, client: HttpClient, name: str, work: Awaitable[None]) -> None:
         self._inflight[id(client)] = (self._clock.now_s(), name)
@@ -242,6 +246,7 @@ class Gateway:
         admin = getattr(self, "_admin", None)
         if admin is not None:
             await asyncio.to_thread(admin.stop)
+        self._cutter.shutdown(wait=False, cancel_futures=True)
         self._recorder.flush()
         self._log.event("info", "stopped")
         self._log.close()

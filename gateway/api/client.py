@@ -17,7 +17,7 @@ from gateway.api.body import invite, next_piece, read_body
 from gateway.api.problems import error_headers
 from gateway.dialects import Dialect
 from gateway.dialects.sse import EventBoundary
-from gateway.errors import BodyTooLarge, GatewayError, Malformed
+from gateway.errors import GatewayError
 from gateway.media.shm import Slab
 from gateway.ports import Body
 from gateway.record import RequestHead
@@ -163,9 +163,7 @@ class HttpClient:
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",
             )
-            if self._is_closing() or (
-                isinstance(error, BodyTooLarge | Malformed) and not self._request.content.is_eof()
-            ):
+            if self._is_closing() or not self._request.content.is_eof():
                 # What is left of an unread body is not worth reading, or cannot be trusted.
                 response.force_close()
             await response.prepare(self._request)

@@ -156,6 +156,7 @@ async def test_too_many_large_bodies_are_shed() -> None:
         answer = await wire.answer()
         assert (answer.status, answer.json()["error"]["code"]) == (503, "body_memory_exhausted")
         assert answer.headers["retry-after"] == "1"
+        assert answer.headers["connection"] == "close", "what was not read is not worth reading"
 
 
 @pytest.mark.parametrize("size", [100_000, 2_000_000])

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import socket
 import struct
+import threading
 import time
 import zlib
 from pathlib import Path
@@ -221,6 +222,14 @@ async def test_a_slow_reader_holds_the_engine_back() -> None:
             # Two sockets' kernel buffers and our own water marks, and nothing that grows with the answer.
             assert 0 < sent < 48 << 20
         await until(lambda: reserved(gateway, False))
+
+
+async def test_laborious_bodies_are_cut_in_one_thread() -> None:
+    async with running() as gateway:
+        body = {**chat_body(), "x": [{}] * 11_000}
+        posts = [gateway.data.post("/v1/chat/completions", json=body) for _ in range(8)]
+        assert [answer.status_code for answer in await asyncio.gather(*posts)] == [200] * 8
+        assert sum(thread.name.startswith("cut") for thread in threading.enumerate()) == 1
 
 
 async def test_what_nobody_foresaw_is_a_500_without_a_word_of_it() -> None:
