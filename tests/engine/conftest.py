@@ -59,7 +59,8 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             for name, server in engines.items()
         ]
         folder = tmp_path_factory.mktemp("gateway")
-        yield Site(engines, stack.enter_context(GatewayProcess(folder, backends, POLICY)))
+        models = {f"tiny-{model}": {"tokenizer": str(engine_dir / "models" / model)} for model in MODELS}
+        yield Site(engines, stack.enter_context(GatewayProcess(folder, backends, POLICY, models)))
         for server in engines.values():
             server.ask_to_end()
 

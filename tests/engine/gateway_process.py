@@ -21,14 +21,23 @@ SERVING = re.compile(r"Serving .* on (http://\S+:\d+), admin on port (\d+)")
 class GatewayProcess:
     """Context manager; `url` is the data port, `admin_url` the other."""
 
-    def __init__(self, folder: Path, backends: Sequence[Mapping[str, object]], policy: Mapping[str, object]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        backends: Sequence[Mapping[str, object]],
+        policy: Mapping[str, object],
+        models: Mapping[str, object],
+    ) -> None:
         self._log = folder / "gateway.log"
         policies = folder / "policies"
         policies.mkdir()
         (policies / "default.yaml").write_text(json.dumps(policy))
         server = {"port": 0, "admin_port": 0, "settle_s": 0.0}
         upstream = {"probe_interval_s": 1.0, "probe_timeout_s": 20.0, "discovery_timeout_s": 30.0}
-        config = {"server": server, "upstream": upstream, "backends": list(backends), "policies": str(policies)}
+        config = {
+            "server": server, "upstream": upstream, "backends": list(backends), "policies": str(policies),
+            "models": dict(models),
+        }  # fmt: skip
         self._config = folder / "gateway.yaml"
         self._config.write_text(json.dumps(config))
         self._expected_models = len(backends)
