@@ -78,8 +78,16 @@ class _IdleCodec:
 
 
 class _NoWeb:
-    async def fetch(self, url: str, *, hosts: tuple[str, ...] | None, max_bytes: int, deadline_s: float) -> bytes:
-        raise AssertionError(f"nothing here is remote: {url} {hosts} {max_bytes} {deadline_s}")
+    async def fetch(
+        self,
+        url: str,
+        *,
+        hosts: tuple[str, ...] | None,
+        max_bytes: int,
+        deadline_s: float,
+        take: Callable[[int], None],
+    ) -> bytes:
+        raise AssertionError(f"nothing here is remote: {url} {hosts} {max_bytes} {deadline_s} {take}")
 
 
 def run(options: Options) -> dict[str, object]:
