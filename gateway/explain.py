@@ -13,6 +13,9 @@ from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record
 from gateway.journey import TASK_HEADER
+from gateway.models.book import ServedModel
+from gateway.models.cost import encoder_flops, prefill_flops
+from gateway.models.kv import request_kv_bytes
 from gateway.planning import (
     cap_of,
     cost_of,
@@ -32,7 +35,7 @@ from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.skeleton import cut
-from gateway.types import Call, ImagePlan, SourceFacts, TokenEstimate
+from gateway.types import BackendName, Call, ImagePlan, SourceFacts, TokenEstimate
 
 
 async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World) -> dict[str, object]:
@@ -164,6 +167,7 @@ async def _tell(
         "known_images": decision.known_images,
         "trail": list(decision.trail),
     }
+    told["cost"] = _cost(world, served, decision.backend, estimate, plans)
 
 
 async def _look(
@@ -234,6 +238,22 @@ def _image(name: str, fact: SourceFacts, plan: ImagePlan) -> dict[str, object]:
         "grid": list(plan.after.grid),
         "position_advance": plan.after.position_advance,
     }
+
+
+def _cost(
+    world: World, served: ServedModel, backend: BackendName, estimate: TokenEstimate, plans: Sequence[ImagePlan]
+) -> dict[str, object]:
+    """KV bytes, and milliseconds on the chosen backend where the model's compute is known; uncached, unqueued."""
+    checkpoint, pace = served.checkpoint, world.book.pace_on(served, backend)
+    told: dict[str, object] = {"is_calibrated": pace.samples > 0}
+    if checkpoint.kv is not None:
+        told["kv_bytes"] = request_kv_bytes(checkpoint.kv, estimate.prompt_tokens, estimate.output_tokens)
+    if checkpoint.decoder is not None:
+        told["prefill_ms"] = round(pace.prefill_ms(prefill_flops(checkpoint.decoder, estimate.prompt_tokens)), 2)
+    if checkpoint.encoder is not None:
+        flops = sum(encoder_flops(checkpoint.encoder, plan.after.vit_patches) for plan in plans)
+        told["encode_ms"] = round(pace.encode_ms(flops), 2)
+    return told
 
 
 def _estimate(estimate: TokenEstimate) -> dict[str, object]:

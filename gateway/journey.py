@@ -39,6 +39,7 @@ from gateway.planning import (
     cost_of,
     count_prompt,
     estimate_request,
+    learn_pace,
     media_scope,
     plan_images,
     served_model,
@@ -317,6 +318,8 @@ async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) ->
     tail: deque[bytes] = deque()
     tail_bytes = 0
     while chunk := await response.chunk():
+        if record.first_chunk_s is None:
+            record.first_chunk_s = x.ports.clock.now_s()
         record.response_bytes += len(chunk)
         tail.append(chunk)
         tail_bytes += len(chunk)
@@ -340,6 +343,7 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
         trip.reservation.settle(estimate.kv_tokens)
     else:
         trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
+        learn_pace(x.world.book, trip.served, view, trip.plans, record)
         if usage.image_tokens is not None and trip.plans:
             check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)
         if usage.image_tokens is None or usage.image_tokens == estimate.image_tokens:

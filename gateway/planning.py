@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import World
-from gateway.models.book import ModelBook, ServedModel
+from gateway.models.book import Computed, ModelBook, ServedModel
 from gateway.models.family import TargetReason
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
@@ -192,3 +192,17 @@ def check_images(
         "max_pixels": served.checkpoint.max_pixels if cap is None else cap,
         "learnt_max_pixels": verdict.learnt_max_pixels,
     }
+
+
+def learn_pace(
+    book: ModelBook, served: ServedModel, view: BackendView, plans: Sequence[ImagePlan], record: ExchangeRecord
+) -> None:
+    """Learn how fast a backend computes, from a stream's first event; where it held images, that tells nothing."""
+    usage = record.usage
+    if usage is None or not record.stream or record.first_chunk_s is None or record.first_byte_s is None:
+        return
+    if record.images_known or record.attempts != 1:
+        return
+    waited_s = next((seconds for stage, seconds in record.stages if stage == "forward"), 0.0)
+    computed = Computed(usage.prompt_tokens, usage.cached_tokens or 0, tuple(plan.after.vit_patches for plan in plans))
+    book.learn_pace(served, view.name, computed, waited_s + record.first_chunk_s - record.first_byte_s)

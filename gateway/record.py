@@ -95,4 +95,5 @@ class ExchangeRecord:
     code: str | None = None
     detail: str | None = None
     first_byte_s: float | None = None
+    first_chunk_s: float | None = None
     ended_s: float | None = None

@@ -49,7 +49,7 @@ def test_nothing_is_reserved_prepared_or_sent() -> None:
     assert trail == ("media.look",)
     assert (scene.budgets.asked, scene.upstream.sent, scene.media.jobs) == ([], [], [])
     assert scene.books.still_open == []
-    assert list(found) == ["call", "policy", "model", "images", "estimate", "findings", "budget", "decision"]
+    assert list(found) == ["call", "policy", "model", "images", "estimate", "findings", "budget", "decision", "cost"]
 
 
 @pytest.mark.parametrize("name", ["text", "two images", "streaming", "shadow"])
@@ -161,3 +161,12 @@ def test_each_image_says_why() -> None:
     floor = replace(SETTINGS["two images"], policies=policy_set(default="rules: {max_pixels: 3136}\n"))
     assert explained(floor)["images"][0]["knob"] == "mm_processor_kwargs.min_pixels"
     assert explained(SETTINGS["shadow"])["images"][0]["reason"] == "preserved"
+
+
+def test_the_cost_on_the_chosen_backend() -> None:
+    setting = SETTINGS["two images"]
+    cost = explained(setting)["cost"]
+    assert cost["kv_bytes"] > 0
+    assert cost["prefill_ms"] > 0
+    assert cost["encode_ms"] > 0
+    assert not cost["is_calibrated"]

@@ -22,14 +22,15 @@ from gateway.models.checkpoint import Checkpoint
 from gateway.models.closed import ClosedProfile, closed_profile
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token
+from gateway.models.pace import Pace
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
 from gateway.types import ImageTokens, Size, TenantId
 
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
-# An H100 in bf16 at the share of its peak that prefill and encoders reach in practice, for orders of magnitude only.
-_FLOPS_PER_S = 400e12
+# One H100, for orders of magnitude only; a gateway that serves knows its backends' own pace.
+_PACE = Pace()
 # Key of a row -> heading of its column.
 _COLUMNS = {
     "image": "image",
@@ -142,11 +143,9 @@ def _row(text: str, size: Size, served: ServedModel, cap: int | None, max_pixels
     if checkpoint.kv is not None:
         row["kv_mb"] = round(_kv_bytes(after, checkpoint, checkpoint.kv) / 1e6, 1)
     if checkpoint.decoder is not None:
-        row["prefill_ms"] = round(
-            prefill_flops(checkpoint.decoder, _in_prompt(after, checkpoint)) / _FLOPS_PER_S * 1e3, 1
-        )
+        row["prefill_ms"] = round(_PACE.prefill_ms(prefill_flops(checkpoint.decoder, _in_prompt(after, checkpoint))), 1)
     if checkpoint.encoder is not None:
-        row["encode_ms"] = round(encoder_flops(checkpoint.encoder, after.vit_patches) / _FLOPS_PER_S * 1000, 1)
+        row["encode_ms"] = round(_PACE.encode_ms(encoder_flops(checkpoint.encoder, after.vit_patches)), 1)
     return row
 
 

@@ -17,14 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
 from gateway.models.checkpoint import Checkpoint
+from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.drift import Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
 from gateway.models.families.nemotron3_nano_omni import NEMOTRON3_NANO_OMNI, RESERVED_TOKENS
 from gateway.models.family import Family
 from gateway.models.hub.describe import ModelFiles
+from gateway.models.pace import Pace
 from gateway.models.text import RatioLearner, TextEstimate
 from gateway.models.tiling import TileEngine
 from gateway.types import BackendName, BackendView, EngineKind, Size
@@ -63,7 +66,19 @@ class ImageVerdict:
     learnt_max_pixels: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """What an engine had to compute before a first token: its prompt less a cached prefix, and images by patches."""
+
+    prompt_tokens: int
+    cached_tokens: int
+    patches: tuple[int, ...]
+
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
 _NOTHING_SEEN = Ledger()
+_SEED_PACE = Pace()
 
 
 class ModelBook:
@@ -83,6 +98,7 @@ class ModelBook:
         self._learners: dict[str, RatioLearner] = {}
         self._ledgers: dict[tuple[str, BackendName], Ledger] = {}
         self._answers = 0
+        self._paces: dict[tuple[str, BackendName], Pace] = {}
 
     def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
         """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
@@ -96,8 +112,7 @@ class ModelBook:
         )
         found = self._served.get(key)
         if found is None:
-            if len(self._served) >= _REMEMBERED:
-                self._served.clear()
+            _make_room(self._served)
             found = self._served[key] = self._make(name, serving)
         return found
 
@@ -148,6 +163,7 @@ class ModelBook:
         if ledger is None:
             if expected == actual_tokens:
                 return ImageVerdict(expected, None, None)  # nothing to remember of those that agree
+            _make_room(self._ledgers)
             self._ledgers[served.name, view.name] = ledger = Ledger()
         override = self._overrides.get(served.name)
         is_told = view.max_pixels is not None or (override is not None and override.max_pixels is not None)
@@ -156,6 +172,22 @@ class ModelBook:
         if finding is not None:
             self._served.clear()
         return ImageVerdict(expected, finding, ledger.learnt_max_pixels)
+
+    def pace_on(self, served: ServedModel, backend: BackendName) -> Pace:
+        """How fast a backend computes this model, as far as is known."""
+        return self._paces.get((served.name, backend), _SEED_PACE)
+
+    def learn_pace(self, served: ServedModel, backend: BackendName, computed: Computed, first_token_s: float) -> None:
+        """Take in how long a first token took; of a model whose compute is not known nothing is learnt."""
+        decoder, encoder = served.checkpoint.decoder, served.checkpoint.encoder
+        if decoder is None or (computed.patches and encoder is None):
+            return
+        cached = min(max(computed.cached_tokens, 0), computed.prompt_tokens)
+        prefill = prefill_flops(decoder, computed.prompt_tokens, cached_tokens=cached)
+        encode = 0 if encoder is None else sum(encoder_flops(encoder, patches) for patches in computed.patches)
+        pace = self.pace_on(served, backend)
+        _make_room(self._paces)
+        self._paces[served.name, backend] = pace.update(prefill, encode, first_token_s)
 
     def surplus_tokens(self, served: ServedModel, image_tokens: int) -> int:
         """What to reserve above the predicted image tokens of a model that is not believed."""
@@ -206,3 +238,9 @@ class ModelBook:
         if found is None:
             found = self._learners[served.name] = RatioLearner(served.checkpoint.bytes_per_text_token)
         return found
+
+
+def _make_room(kept: dict[_Key, _Value]) -> None:
+    """Where a backend serves any name, clients choose the names: what is learnt of them must not grow for ever."""
+    if len(kept) >= _REMEMBERED:
+        kept.clear()

@@ -13,10 +13,10 @@ from gateway.errors import GatewayError, Undecodable
 from gateway.journey import USAGE_TAIL_BYTES, travel
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PromptCount
-from gateway.types import Change, EngineKind, Size
+from gateway.types import BackendName, Change, EngineKind, Size
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
-from tests.journey.fakes import STREAM_TYPE, Answer, Scene, facts, view
+from tests.journey.fakes import MODEL, STREAM_TYPE, Answer, Scene, facts, view
 from tests.journey.scenes import BUSY, CAPPED, DATA_URL, EVENTS, PLAIN, SETTINGS, SHADOW, Setting, body
 from tests.policy.examples import policy_set
 
@@ -281,3 +281,15 @@ def test_images_that_an_engine_counts_otherwise_are_held_against_it() -> None:
     agreed = {**usage, "prompt_tokens_details": {"multimodal_tokens": {"image": 196}}}
     record = traveled(replace(setting, answers=(Answer(pieces=(json.dumps({"usage": agreed}).encode(),)),))).record
     assert (record.expected_image_tokens, record.drift_finding) == (196, None)
+
+
+def test_a_streams_first_event_teaches_the_backends_pace() -> None:
+    setting = SETTINGS["streaming"]
+    scene, world = setting.scene(), setting.world()
+    drive(travel(scene.client, OpenAIChat(), scene.ports, world))
+    served = world.book.serve(MODEL, setting.views)
+    assert scene.record.backend is not None
+    assert world.book.pace_on(served, BackendName(scene.record.backend)).samples == 1
+    whole = SETTINGS["text"].scene()
+    drive(travel(whole.client, OpenAIChat(), whole.ports, world))
+    assert sum(world.book.pace_on(served, view.name).samples for view in setting.views) == 1

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.models.book import _REMEMBERED, ModelBook
+from gateway.models.book import _REMEMBERED, Computed, ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
 from gateway.models.drift import ENOUGH, Finding, counted
 from gateway.types import BackendName, BackendView, EngineKind, Size
@@ -200,3 +200,26 @@ def test_in_one_family_images_share_what_the_text_leaves() -> None:
     assert kept.learn_images(crowded, backend, sizes, agreed).finding is None
     others = kept.serve(MODEL, [view()])
     assert kept.beside_text(others, 400, 1) is others
+
+
+def test_the_pace_is_learnt_per_backend_where_the_compute_is_known() -> None:
+    kept, backend = book(), view()
+    served = kept.serve(MODEL, [backend])
+    before = kept.pace_on(served, backend.name)
+    kept.learn_pace(served, backend.name, Computed(2000, 0, (784,)), 2.0)
+    after = kept.pace_on(served, backend.name)
+    assert after.prefill_flops_per_s < before.prefill_flops_per_s
+    assert kept.pace_on(served, BackendName("b")) == before
+    nobody = kept.serve("mystery", [view("c", models=("mystery",))])
+    kept.learn_pace(nobody, BackendName("c"), Computed(2000, 5000, ()), 2.0)
+    assert kept.pace_on(nobody, BackendName("c")) == before
+
+
+def test_what_is_learnt_of_names_that_clients_choose_is_bounded() -> None:
+    kept = book()
+    for number in range(_REMEMBERED + 5):
+        served = kept.serve(f"my-qwen3-vl-8b-{number}", [view(models=())])
+        kept.learn_images(served, view(models=()), [Size(448, 448)], 1)
+        kept.learn_pace(served, BackendName("a"), Computed(100, 0, ()), 0.1)
+    assert len(kept._ledgers) <= _REMEMBERED
+    assert len(kept._paces) <= _REMEMBERED
