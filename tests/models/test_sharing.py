@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from gateway.errors import AspectRatioExceeded
 from gateway.models.catalog import shipped_catalog
+from gateway.models.checkpoint import Checkpoint
 from gateway.models.families import family_of
 from gateway.models.sharing import Budget, share
 from gateway.types import Size
 
 CHECKPOINT = shipped_catalog().find("Qwen/Qwen3-VL-8B-Instruct").checkpoint
 FAMILY = family_of(CHECKPOINT.family)
+# One checkpoint of each family.
+FAMILIES = list({each.family: each for each in shipped_catalog().checkpoints if each.family != "text_only"}.values())
 SIDES = st.integers(1, 4000)
 SIZES = st.lists(st.builds(Size, SIDES, SIDES), min_size=1, max_size=6)
 
@@ -81,3 +84,23 @@ def test_a_larger_budget_never_gives_less(budget: int) -> None:
     sizes = [Size(1170, 2532), Size(1280, 720)]
     smaller, larger = shared(sizes, budget), shared(sizes, budget + 200)
     assert smaller is None or (larger is not None and min(larger) >= min(smaller))
+
+
+@pytest.mark.parametrize("checkpoint", FAMILIES, ids=lambda checkpoint: checkpoint.family)
+@settings(max_examples=8)
+@given(SIZES, st.integers(1, 12_000))
+def test_every_family_keeps_the_budget_in_any_order(checkpoint: Checkpoint, sizes: list[Size], budget: int) -> None:
+    family = family_of(checkpoint.family)
+    try:
+        caps = share(sizes, family, checkpoint, Budget(budget, None))
+        if caps is None:
+            return
+        targets = [
+            family.plan(size, checkpoint, cap_pixels=None, cap_tokens=cap).size
+            for size, cap in zip(sizes, caps, strict=True)
+        ]
+        total = sum(price.tokens for price in family.request_tokens(targets, checkpoint))
+        assert total <= budget
+        assert share(sizes[::-1], family, checkpoint, Budget(budget, None)) == caps[::-1]
+    except AspectRatioExceeded:
+        return
