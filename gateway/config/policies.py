@@ -8,6 +8,7 @@ the files mean (`gateway.policy`).
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
@@ -18,6 +19,7 @@ from gateway.policy.schema import parse_document
 
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
 _FILE_LIMIT_BYTES = 2**20
+_SURPRISING = re.compile(r"[-+]?(0[0-7_]+$|[0-9_.]+:)")
 # libyaml where PyYAML was built with it: a thousand files in less than a second instead of two or three.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -110,8 +112,11 @@ class _Converter:
 
 
 def _scalar(source: yaml.Node) -> Scalar:
-    """Null, booleans and numbers as such; everything else, dates included, is text as written."""
-    if source.tag not in _PLAIN_TAGS:
+    """Null, booleans and numbers as such; everything else, dates included, is text as written.
+
+    So are numbers that YAML 1.1 does not read as people do: 010 is 8 there, and 1:30 is 90.
+    """
+    if source.tag not in _PLAIN_TAGS or _SURPRISING.match(source.value):
         return str(source.value)
     try:
         value: Scalar = yaml.safe_load(source.value)
