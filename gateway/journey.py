@@ -36,6 +36,7 @@ from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     cap_of,
     check_images,
+    check_text,
     cost_of,
     count_prompt,
     estimate_request,
@@ -54,6 +55,7 @@ from gateway.ports import (
     Looked,
     MediaScope,
     PrepareJob,
+    PromptCount,
     Reservation,
     SourceRef,
     UpstreamRequest,
@@ -151,7 +153,9 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             reservation = await ports.budgets.reserve(tenant, estimate.kv_tokens, limit, policy.queue_timeout_s)
             try:
                 watch.lap("reserve")
-                trip = _Trip(x, body, skeleton, call, policy, served, scope, looked, plans, estimate, reservation)
+                trip = _Trip(
+                    x, body, skeleton, call, policy, served, scope, looked, plans, estimate, counted, reservation
+                )
                 if x.world.keepalive_comment_s is not None and call.stream:
                     client.keep_alive(x.world.keepalive_comment_s)
                 await _deliver(trip)
@@ -178,6 +182,7 @@ class _Trip:
     looked: Looked | None
     plans: Sequence[ImagePlan]
     estimate: TokenEstimate
+    counted: PromptCount | None
     reservation: Reservation
 
 
@@ -343,6 +348,7 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
         trip.reservation.settle(estimate.kv_tokens)
     else:
         trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
+        record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
         learn_pace(x.world.book, trip.served, view, trip.plans, record)
         if usage.image_tokens is not None and trip.plans:
             check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)

@@ -19,7 +19,7 @@ from gateway.models.text import TextEstimate
 from gateway.policy.effective import EffectivePolicy, Geometry, OnExcess
 from gateway.ports import Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
-from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
+from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate, Usage
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
@@ -124,7 +124,8 @@ def estimate_request(
     Where image counts have been disproved, the upper bound reserves what they were exceeded by.
     """
     text = book.estimate_text(served, call.text_bytes, call.message_count)
-    exact = counted is not None and counted.is_certain and served.is_exact
+    certain = counted is not None and counted.is_certain and served.is_exact
+    exact = certain and book.trusts_text(served)
     if counted is not None:
         text = _counted_text(counted, plans, text, exact=exact)
     image_tokens = sum(plan.after.tokens for plan in plans)
@@ -206,3 +207,17 @@ def learn_pace(
     waited_s = next((seconds for stage, seconds in record.stages if stage == "forward"), 0.0)
     computed = Computed(usage.prompt_tokens, usage.cached_tokens or 0, tuple(plan.after.vit_patches for plan in plans))
     book.learn_pace(served, view.name, computed, waited_s + record.first_chunk_s - record.first_byte_s)
+
+
+def check_text(
+    book: ModelBook, served: ServedModel, counted: PromptCount | None, plans: Sequence[ImagePlan], usage: Usage
+) -> bool | None:
+    """Hold a prompt that its tokenizer counted against the engine's usage; ``None`` where that cannot be told."""
+    if counted is None or not counted.is_certain or not served.is_exact:
+        return None
+    images = sum(plan.after.tokens + plan.after.struct_tokens for plan in plans)
+    if usage.image_tokens not in {None, sum(plan.after.tokens for plan in plans)}:
+        return None
+    agrees = usage.prompt_tokens == counted.text_tokens + images
+    book.learn_exact(served, agrees=agrees)
+    return agrees

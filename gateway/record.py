@@ -83,6 +83,7 @@ class ExchangeRecord:
     estimate: TokenEstimate | None = None
     usage: Usage | None = None
     expected_image_tokens: int | None = None
+    text_agrees: bool | None = None
     drift_finding: str | None = None
     drift_inputs: dict[str, object] = field(default_factory=dict)
     backend: str | None = None

@@ -22,7 +22,7 @@ from typing import TypeVar
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.cost import encoder_flops, prefill_flops
-from gateway.models.drift import Finding, Ledger, Observation, counted
+from gateway.models.drift import ENOUGH, Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
 from gateway.models.families.nemotron3_nano_omni import NEMOTRON3_NANO_OMNI, RESERVED_TOKENS
 from gateway.models.family import Family
@@ -99,6 +99,7 @@ class ModelBook:
         self._ledgers: dict[tuple[str, BackendName], Ledger] = {}
         self._answers = 0
         self._paces: dict[tuple[str, BackendName], Pace] = {}
+        self._text_faults: dict[str, int] = {}
 
     def serve(self, name: str, views: Iterable[BackendView]) -> ServedModel:
         """The model ``name`` on those of ``views`` that serve it (a backend that lists no models serves any)."""
@@ -172,6 +173,17 @@ class ModelBook:
         if finding is not None:
             self._served.clear()
         return ImageVerdict(expected, finding, ledger.learnt_max_pixels)
+
+    def trusts_text(self, served: ServedModel) -> bool:
+        """Whether counts by a configured tokenizer are believed: until a few in a row were not the engine's."""
+        return self._text_faults.get(served.name, 0) < ENOUGH
+
+    def learn_exact(self, served: ServedModel, *, agrees: bool) -> None:
+        """Take in whether a prompt that its tokenizer counted was the engine's count, images aside."""
+        if agrees:
+            self._text_faults.pop(served.name, None)
+        else:
+            self._text_faults[served.name] = self._text_faults.get(served.name, 0) + 1
 
     def pace_on(self, served: ServedModel, backend: BackendName) -> Pace:
         """How fast a backend computes this model, as far as is known."""

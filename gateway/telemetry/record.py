@@ -133,6 +133,11 @@ class ExchangeRecorder:
         if x.estimate.prompt_tokens:
             m.observe("estimate_ratio", x.usage.prompt_tokens / x.estimate.prompt_tokens, x.family)
         self._count_drift(x, x.family, x.estimate.image_tokens)
+        if x.text_agrees is False:
+            self._log.limited(
+                "warning", "text_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
+                estimated=x.estimate.prompt_tokens, actual=x.usage.prompt_tokens,
+            )  # fmt: skip
 
     def _count_drift(self, x: ExchangeRecord, family: str, estimated: int) -> None:
         """A deviation is counted each time, told in full when it shows something new, and rarely otherwise."""

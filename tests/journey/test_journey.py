@@ -293,3 +293,11 @@ def test_a_streams_first_event_teaches_the_backends_pace() -> None:
     whole = SETTINGS["text"].scene()
     drive(travel(whole.client, OpenAIChat(), whole.ports, world))
     assert sum(world.book.pace_on(served, view.name).samples for view in setting.views) == 1
+
+
+def test_a_prompt_counted_exactly_is_held_against_usage() -> None:
+    setting = replace(SETTINGS["text"], prompts=FakePrompts(PromptCount(30, 0, is_certain=True)))
+    assert traveled(setting).record.text_agrees
+    other = replace(setting, prompts=FakePrompts(PromptCount(31, 0, is_certain=True)))
+    assert traveled(other).record.text_agrees is False
+    assert traveled(SETTINGS["text"]).record.text_agrees is None

@@ -223,3 +223,14 @@ def test_what_is_learnt_of_names_that_clients_choose_is_bounded() -> None:
         kept.learn_pace(served, BackendName("a"), Computed(100, 0, ()), 0.1)
     assert len(kept._ledgers) <= _REMEMBERED
     assert len(kept._paces) <= _REMEMBERED
+
+
+def test_a_tokenizer_that_is_not_the_engines_is_not_believed_for_long() -> None:
+    kept = book()
+    served = kept.serve(MODEL, [view()])
+    for _ in range(ENOUGH):
+        assert kept.trusts_text(served)
+        kept.learn_exact(served, agrees=False)
+    assert not kept.trusts_text(served)
+    kept.learn_exact(served, agrees=True)
+    assert kept.trusts_text(served)

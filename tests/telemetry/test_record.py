@@ -149,6 +149,13 @@ def test_a_backend_of_a_smaller_cap_that_counts_as_it_should_is_no_drift() -> No
     assert "image_token_drift_total" not in {key[0] for key in series}
 
 
+def test_a_tokenizers_wrong_count_is_warned_of() -> None:
+    usage = Usage(278, 7, image_tokens=256)
+    for agrees, expected in ((True, []), (None, []), (False, [278])):
+        _, lines = counted(exchange(family="qwen2_vl", estimate=ESTIMATE, usage=usage, text_agrees=agrees))
+        assert [line["actual"] for line in lines if line["event"] == "text_token_drift"] == expected
+
+
 def test_an_answer_without_usage_is_unverified_only_when_it_was_one() -> None:
     series, _ = counted(exchange(estimate=ESTIMATE), exchange(estimate=ESTIMATE, outcome="client_gone"))
     assert series["unverified_total", "openai_chat"] == 1
