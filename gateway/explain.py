@@ -16,6 +16,7 @@ from gateway.journey import TASK_HEADER
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
+from gateway.models.positions import next_position
 from gateway.planning import (
     cap_of,
     cost_of,
@@ -135,7 +136,8 @@ async def _tell(
     ]
     counted = await count_prompt(world, served, dialect.name, body, tree, call)
     estimate = estimate_request(world.book, served, policy, call, plans, counted)
-    told["estimate"] = _estimate(estimate)
+    around = estimate.text_tokens + estimate.image_overhead_tokens
+    told["estimate"] = _estimate(estimate) | {"next_position": next_position(around, [plan.after for plan in plans])}
     measured = [
         MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=False)
     ]

@@ -163,6 +163,13 @@ def test_each_image_says_why() -> None:
     assert explained(SETTINGS["shadow"])["images"][0]["reason"] == "preserved"
 
 
+def test_the_position_that_follows_the_prompt() -> None:
+    found = explained(SETTINGS["two images"])
+    advances = [image["position_advance"] for image in found["images"]]
+    around = found["estimate"]["text_tokens"] + found["estimate"]["image_overhead_tokens"]
+    assert found["estimate"]["next_position"] == around + sum(advances)
+
+
 def test_the_cost_on_the_chosen_backend() -> None:
     setting = SETTINGS["two images"]
     cost = explained(setting)["cost"]

@@ -7,6 +7,7 @@ each level of detail. Not decided here: any number (``models``).
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,9 @@ from gateway.models.catalog import shipped_catalog
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.closed import ClosedProfile, closed_profile
 from gateway.models.cost import encoder_flops, prefill_flops
-from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token
+from gateway.models.hub.layers import kv_element_bytes
+from gateway.models.hub.reading import Section
+from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token, tensor_share
 from gateway.models.pace import Pace
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
@@ -73,17 +76,20 @@ def load_policy_set(directory: Path | None) -> PolicySet:
         raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
 
 
-def estimate(  # noqa: PLR0917  # one parameter per flag
+def estimate(  # noqa: PLR0913, PLR0917  # one parameter per flag
     images: Annotated[list[str], typer.Argument(help="Sizes (1280x720) or image files.")],
     model: Annotated[list[str] | None, typer.Option(help="Model; repeat to compare.")] = None,
     task: Annotated[str | None, typer.Option(help="Task of the policy whose cap applies.")] = None,
     tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
     policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
     max_pixels: Annotated[int | None, typer.Option(help="Pixel cap the engine was started with.", min=1)] = None,
+    tensor_parallel: Annotated[int, typer.Option(help="GPUs that share the model: KV of one of them.", min=1)] = 1,
+    kv_cache_dtype: Annotated[str, typer.Option(help="The engine's --kv-cache-dtype.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print tokens, target size, KV bytes and rough cost of images, per model."""
     policy_set = load_policy_set(policies)
+    element_bytes = kv_element_bytes(Section("config.json", {}), kv_cache_dtype)
     book = ModelBook(shipped_catalog())
     rows = []
     for name in model or ["Qwen/Qwen3-VL-8B-Instruct"]:
@@ -95,7 +101,8 @@ def estimate(  # noqa: PLR0917  # one parameter per flag
             continue
         served = book.serve(name, ())
         cap = resolve_for(policy_set, tenant, task, name).max_pixels
-        rows += [_row(text, read_size(text), served, cap, max_pixels) for text in images]
+        served = _on_one_rank(served, tensor_parallel)
+        rows += [_row(text, read_size(text), served, cap, max_pixels, element_bytes) for text in images]
     if json:
         show_json(rows)
     else:
@@ -121,7 +128,16 @@ def resolve_for(policies: PolicySet, tenant: str, task: str | None, model: str) 
         raise fail(error.message, code=2) from None
 
 
-def _row(text: str, size: Size, served: ServedModel, cap: int | None, max_pixels: int | None) -> dict[str, object]:
+def _on_one_rank(served: ServedModel, ranks: int) -> ServedModel:
+    kv = served.checkpoint.kv
+    if kv is None or ranks == 1:
+        return served
+    return replace(served, checkpoint=replace(served.checkpoint, kv=tensor_share(kv, ranks)))
+
+
+def _row(  # one parameter per part of the row
+    text: str, size: Size, served: ServedModel, cap: int | None, max_pixels: int | None, element_bytes: int
+) -> dict[str, object]:
     checkpoint = served.checkpoint if max_pixels is None else served.checkpoint.with_(max_pixels=max_pixels)
     row: dict[str, object] = {"image": text, "model": served.name, "size": str(size), "note": served.match.note}
     try:
@@ -141,7 +157,7 @@ def _row(text: str, size: Size, served: ServedModel, cap: int | None, max_pixels
         "position_advance": after.position_advance,
     }
     if checkpoint.kv is not None:
-        row["kv_mb"] = round(_kv_bytes(after, checkpoint, checkpoint.kv) / 1e6, 1)
+        row["kv_mb"] = round(_kv_bytes(after, checkpoint, checkpoint.kv, element_bytes) / 1e6, 1)
     if checkpoint.decoder is not None:
         row["prefill_ms"] = round(_PACE.prefill_ms(prefill_flops(checkpoint.decoder, _in_prompt(after, checkpoint))), 1)
     if checkpoint.encoder is not None:
@@ -155,10 +171,10 @@ def _in_prompt(price: ImageTokens, checkpoint: Checkpoint) -> int:
     return price.prompt_tokens - (price.tokens if is_beside else 0)
 
 
-def _kv_bytes(price: ImageTokens, checkpoint: Checkpoint, shape: KvShape) -> int:
+def _kv_bytes(price: ImageTokens, checkpoint: Checkpoint, shape: KvShape, element_bytes: int) -> int:
     """What an image holds: among the text tokens, or in cross-attention layers of its own."""
-    among = _in_prompt(price, checkpoint) * bytes_per_token(shape)
-    return among + price.tokens * bytes_per_encoder_token(shape)
+    among = _in_prompt(price, checkpoint) * bytes_per_token(shape, element_bytes=element_bytes)
+    return among + price.tokens * bytes_per_encoder_token(shape, element_bytes=element_bytes)
 
 
 def _closed_row(text: str, size: Size, model: str, profile: ClosedProfile, level: str) -> dict[str, object]:

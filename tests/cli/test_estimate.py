@@ -41,6 +41,15 @@ def test_closed_apis_stand_beside_the_others_at_every_level() -> None:
     assert "as its vendor documents it" in table.err
 
 
+def test_kv_is_that_of_one_gpu_in_the_engines_type() -> None:
+    one = ["estimate", "1280x720", "--model", "Qwen/Qwen3-VL-8B-Instruct", "--json"]
+    whole, shared, small = (
+        run(*one, *flags).json[0]["kv_mb"] for flags in ((), ("--tensor-parallel", "4"), ("--kv-cache-dtype", "fp8"))
+    )
+    assert whole == 130.1
+    assert (shared, small) == (round(whole / 4, 1), round(whole / 2, 1))
+
+
 def test_a_file_is_measured_upright(tmp_path: Path) -> None:
     pictures = draw_pictures(tmp_path)
     (row,) = run("estimate", str(pictures / "turned.jpg"), "--json").json
