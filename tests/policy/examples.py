@@ -78,9 +78,7 @@ def image(
     frames: int = 1,
     cap_pixels: int | None = None,
 ) -> MeasuredImage:
-    return MeasuredImage(
-        "messages.0.content.0.image_url", kind, byte_count, Size(width, height), frames, cap_pixels
-    )
+    return MeasuredImage("messages.0.content.0.image_url", kind, byte_count, Size(width, height), frames, cap_pixels)
 
 
 def estimate(text: int = 20, image_tokens: int = 256, output: int = 16, *, exact: bool = False) -> TokenEstimate:
