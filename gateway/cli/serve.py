@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import resource
 import signal
 from dataclasses import replace
@@ -83,7 +84,8 @@ def run(settings: Settings, reread: object = None) -> int:
     except (CodecBackendMissing, PoolCannotStart, ValueError) as error:
         raise fail(str(error), code=2) from None
     except OSError as error:
-        raise fail(f"Cannot listen: {error.strerror or error}", code=1) from None
+        hint = " (--port and --admin-port choose others)" if error.errno == errno.EADDRINUSE else ""
+        raise fail(f"Cannot listen: {error.strerror or error}{hint}", code=1) from None
 
 
 def _raise_file_limit() -> None:

@@ -1,6 +1,7 @@
 """Policy files: a folder of YAML files -> one policy set, or every mistake in all of them at once.
 
-Decided here: which files count (``*.yaml`` directly in the folder, hidden ones not) and which of YAML's powers are
+Decided here: which files count (``*.yaml`` directly in the folder, hidden ones not; a
+``*.yml`` is a mistake, since limits that are silently not there are the worst kind) and which of YAML's powers are
 refused: aliases and anchors (inheritance is the policies' own), several documents in one file, tags. PyYAML reads
 YAML 1.1, in which a bare ``on`` or ``no`` is a boolean; the message then shows what was read. Not decided here: what
 the files mean (`gateway.policy`).
@@ -38,10 +39,13 @@ def load_policies(directory: Path) -> PolicySet:
         raise PolicyProblems((Problem(str(directory), 1, "", "there is no such folder"),))
     documents = []
     problems: list[Problem] = []
-    for path in sorted(directory.glob("*.yaml")):
+    for path in sorted((*directory.glob("*.yaml"), *directory.glob("*.yml"))):
         if path.name.startswith("."):
             continue
         file = f"{directory.name}/{path.name}"
+        if path.suffix == ".yml":
+            problems.append(Problem(file, 1, "", "is not read: names of policy files end in .yaml"))
+            continue
         try:
             document, found = parse_document(read_node(path, file), file)
         except PolicyProblems as error:

@@ -122,4 +122,5 @@ def test_a_taken_port_exits_with_1(taken_port: int, flag: str) -> None:
     ran = start("serve", "--backend", NOBODY, "--pool", "1", *words)
     assert ran.code == 1
     assert "Cannot listen" in ran.err
+    assert flag in ran.err
     assert "Traceback" not in ran.err

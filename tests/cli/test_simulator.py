@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 
@@ -26,6 +27,21 @@ def test_wrong_flags_exit_with_2(arguments: list[str]) -> None:
     ran = start("engine-sim", *arguments)
     assert ran.code == 2
     assert "engine-sim: error:" in ran.err
+
+
+def test_an_unknown_engine_is_told_the_known_ones() -> None:
+    assert "'sgland' is not one of {vllm,sglang}" in start("engine-sim", "--engine", "sgland").err
+
+
+def test_a_taken_port_exits_with_1() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        ran = start("engine-sim", "--port", str(port))
+    assert ran.code == 1
+    assert f"cannot listen on 127.0.0.1:{port}: " in ran.err
+    assert "Traceback" not in ran.err
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])

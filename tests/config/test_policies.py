@@ -51,6 +51,12 @@ def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
     ]
 
 
+def test_a_yml_file_is_not_passed_over_in_silence(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, acme="tenant: acme")
+    (folder / "default.yml").write_text("rules: {max_images: 7}")
+    assert problems_of(folder) == ["policies/default.yml:1: is not read: names of policy files end in .yaml"]
+
+
 def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
     assert problems_of(tmp_path / "nowhere") == [f"{tmp_path / 'nowhere'}:1: there is no such folder"]
 
