@@ -44,6 +44,7 @@ from gateway.state.memory import MemoryBudgets
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
+from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
@@ -179,16 +180,12 @@ class Gateway:
         )
         data_port = await self._data.start()
         self._metrics.sample(self._samples)
-
-        def drain_from_admin() -> None:
-            loop.call_soon_threadsafe(self.ask_drain)
-
         view = AdminView(
             beat_age_s=lambda: self._clock.now_s() - self._beat_s,
             readiness=self._readiness,
             render_metrics=self._render_metrics,
             config=lambda: masked(self.settings),
-            drain=drain_from_admin,
+            drain=lambda: loop.call_soon_threadsafe(self.ask_drain),
             ask_reload=lambda: _on_loop(loop, self._reload()),
             ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
@@ -196,6 +193,7 @@ class Gateway:
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()
         self._tasks.append(loop.create_task(self._canary()))
+        self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.views)))
         # What start-up made lives as long as the process: keep the collector from walking it again and again.
         gc.collect()
         gc.freeze()

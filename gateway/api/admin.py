@@ -31,7 +31,7 @@ class AdminView:
     readiness: Callable[[], dict[str, bool]]
     render_metrics: Callable[[], bytes]
     config: Callable[[], dict[str, object]]
-    drain: Callable[[], None]
+    drain: Callable[[], object]
     ask_reload: Callable[[], Awaitable[list[str]]]
     ask_explain: Callable[[bytes, dict[str, str]], Awaitable[dict[str, object]]]
     token: str | None = None

@@ -36,6 +36,12 @@ def test_it_says_where_it_serves_and_leaves_with_0() -> None:
         assert "Traceback" not in gateway.said
 
 
+def test_a_backend_that_does_not_answer_is_told() -> None:
+    with Gateway("--backend", NOBODY, "--pool", "1") as gateway:
+        line = gateway.line(lambda line: line.get("event") == "backend_down", "the missing backend")
+        assert (line["level"], line["url"]) == ("warning", NOBODY)
+
+
 def test_an_interrupt_is_a_drain_too() -> None:
     with Gateway("--backend", NOBODY, "--pool", "1") as gateway:
         gateway.signal(signal.SIGINT)

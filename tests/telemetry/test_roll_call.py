@@ -1,0 +1,29 @@
+"""Who answers, told once per change."""
+
+from __future__ import annotations
+
+import io
+import json
+
+from gateway.telemetry.log import JsonLog
+from gateway.telemetry.roll_call import RollCall
+from gateway.types import BackendName, BackendView, EngineKind
+
+
+def view(name: str, *, healthy: bool) -> BackendView:
+    return BackendView(name=BackendName(name), url=f"http://{name}", engine=EngineKind.VLLM, healthy=healthy)
+
+
+def test_absence_and_return_are_told_once_each() -> None:
+    stream = io.BytesIO()
+    log = JsonLog(stream=stream)
+    roll = RollCall(log)
+    for is_there in (True, False, False, True, True):
+        roll.call([view("steady", healthy=True), view("a", healthy=is_there)])
+    log.close()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [(line["level"], line["event"], line["backend"]) for line in lines] == [
+        ("warning", "backend_down", "a"),
+        ("info", "backend_up", "a"),
+    ]
+    assert lines[0]["url"] == "http://a"
