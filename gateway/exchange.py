@@ -28,11 +28,11 @@ from gateway.ports import (
     UpstreamResponse,
 )
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.routing.ask import Decision
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
     BackendView,
     Change,
-    Decision,
     ImagePlan,
     SourceFacts,
     TenantId,

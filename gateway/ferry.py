@@ -15,9 +15,9 @@ from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.outgoing import forward_headers, response_headers
 from gateway.ports import Client, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
-from gateway.routing.ask import RouteAsk
+from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
-from gateway.types import Decision, RequestCost
+from gateway.types import RequestCost
 
 NO_COST = RequestCost(0, 0, 0)
 

@@ -62,14 +62,13 @@ from gateway.ports import (
     UpstreamResponse,
 )
 from gateway.record import ExchangeRecord
-from gateway.routing.ask import RouteAsk
+from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.edit import edit, splice
 from gateway.splice.skeleton import Skeleton, cut
 from gateway.types import (
     BackendView,
     Call,
-    Decision,
     EngineKind,
     ImagePart,
     ImagePlan,
@@ -350,9 +349,10 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
         trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
         learn_pace(x.world.book, trip.served, view, trip.plans, record)
-        if usage.image_tokens is not None and trip.plans:
+        is_ours = not trip.call.is_continued  # otherwise the engine counted what it had kept, too
+        if usage.image_tokens is not None and trip.plans and is_ours:
             check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)
-        if usage.image_tokens is None or usage.image_tokens == estimate.image_tokens:
+        if is_ours and usage.image_tokens in (None, estimate.image_tokens):
             text_tokens = usage.prompt_tokens - estimate.image_tokens - estimate.image_overhead_tokens
             x.world.book.learn_text(trip.served, trip.call.text_bytes, trip.call.message_count, text_tokens)
     x.watch.lap("settle")

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
+from gateway.routing.ask import Decision
 from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
 from gateway.types import (
     Call,
-    Decision,
     EngineKind,
     HeaderList,
+    ImageForm,
     ImagePart,
     Prepared,
     TenantId,
@@ -77,13 +79,30 @@ def edits_of(
         image = made.get(part.pointer)
         if part.retype:
             operations.append(SetMember(part.part, "type", b'"image_url"'))
-        if image is None and part.wrap:
+        if image is not None:
+            operations += _delivery(part, image)
+        elif part.wrap:
             operations.append(Wrap(part.pointer, b'{"url":', b"}"))
-        elif image is not None and part.wrap:
-            operations.append(SetValue(part.pointer, (b'{"url":"', image.data_url, b'"}')))
-        elif image is not None:
-            operations.append(SetString(part.pointer, image.data_url))
     return operations
+
+
+def _delivery(part: ImagePart, image: Prepared) -> tuple[Operation, ...]:
+    """A prepared image in the form of its part. Nothing of the image is copied."""
+    media_type = image.format.media_type.encode()
+    bare = memoryview(image.data_url)[image.data_url.index(b",") + 1 :]
+    match part.form:
+        case ImageForm.DATA_URL if part.wrap:
+            return (SetValue(part.pointer, (b'{"url":"', image.data_url, b'"}')),)
+        case ImageForm.DATA_URL:
+            return (SetString(part.pointer, image.data_url),)
+        case ImageForm.BASE64:
+            declared = SetMember(part.pointer[:-1], "media_type", b'"' + media_type + b'"')
+            return SetString(part.pointer, bare), declared
+        case ImageForm.BASE64_SOURCE:
+            before = b'{"type":"base64","media_type":"' + media_type + b'","data":"'
+            return (SetValue(part.pointer[:-1], (before, bare, b'"}')),)
+        case _:
+            assert_never(part.form)
 
 
 def server_timing(stages: Sequence[tuple[str, float]]) -> str:

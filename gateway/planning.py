@@ -19,7 +19,18 @@ from gateway.models.text import TextEstimate
 from gateway.policy.effective import EffectivePolicy, Geometry, OnExcess
 from gateway.ports import Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
-from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate, Usage
+from gateway.types import (
+    BackendView,
+    Call,
+    ImageForm,
+    ImagePart,
+    ImagePlan,
+    JsonObject,
+    RequestCost,
+    SourceFacts,
+    TokenEstimate,
+    Usage,
+)
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
@@ -86,7 +97,7 @@ def _planned(
     plans = []
     for part, fact, rule in zip(call.images, facts, rules, strict=False):  # no facts where shadow mode could not look
         try:
-            plans.append(plan_image(fact, family, checkpoint, rule))
+            plans.append(plan_image(_as_written(part, fact), family, checkpoint, rule))
         except GatewayError as error:
             raise error.at(part.name) from None
     if len(plans) < 2:
@@ -96,6 +107,13 @@ def _planned(
     return tuple(
         plan if plan.after == price else replace(plan, after=price) for plan, price in zip(plans, prices, strict=True)
     )
+
+
+def _as_written(part: ImagePart, fact: SourceFacts) -> SourceFacts:
+    """Canonical as the part's form understands it: bare base64 is, if its true type is declared beside it."""
+    if part.form is not ImageForm.BASE64:
+        return fact
+    return replace(fact, canonical=fact.bare_base64 and part.media_type == fact.probe.format.media_type)
 
 
 def reason_of(policy: EffectivePolicy, served: ServedModel, plan: ImagePlan) -> dict[str, object]:

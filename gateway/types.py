@@ -25,6 +25,7 @@ Json: TypeAlias = "bool | int | float | str | LongString | list[Json] | dict[str
 JsonObject: TypeAlias = "dict[str, Json]"
 # Where a value stands in the parsed body: object keys and array indices from the root.
 Pointer: TypeAlias = tuple[str | int, ...]
+HeaderList: TypeAlias = Sequence[tuple[str, str]]
 
 
 def dotted(pointer: Pointer) -> str:
@@ -80,6 +81,14 @@ class Size:
         return f"{self.width}x{self.height}"
 
 
+class ImageForm(StrEnum):
+    """How a prepared image is written: in place of the source string, or (base64_source) of the object around it."""
+
+    DATA_URL = "data_url"
+    BASE64 = "base64"
+    BASE64_SOURCE = "base64_source"
+
+
 @dataclass(frozen=True, slots=True)
 class ImagePart:
     """One image of the request, in the order of the prompt; errors ``name`` it messages.1.content.0.image_url.
@@ -87,6 +96,7 @@ class ImagePart:
     ``pointer`` is where the source string stands; ``part`` the content part around it (where fields are added);
     ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
     part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
+    ``media_type`` was declared beside bare base64.
     """
 
     pointer: Pointer
@@ -97,6 +107,8 @@ class ImagePart:
     wrap: bool = False
     retype: bool = False
     foreign_fields: tuple[str, ...] = ()
+    form: ImageForm = ImageForm.DATA_URL
+    media_type: str | None = None
 
     @property
     def name(self) -> str:
@@ -116,7 +128,8 @@ class Call:
     """What the journey needs to know of a chat request, whatever its dialect.
 
     ``text_bytes`` counts the UTF-8 bytes of text the chat template will see; image sources count nothing.
-    ``foreign_fields`` are the engine-internal fields a client sent (stripped before forwarding).
+    ``foreign_fields`` are the engine-internal fields a client sent (stripped before forwarding). ``is_continued``: the
+    engine adds messages that it has kept, so its counts are not of this request alone.
     """
 
     model: str | None
@@ -131,6 +144,7 @@ class Call:
     task: str | None = None
     other_media: tuple[OtherMedium, ...] = ()
     foreign_fields: tuple[Pointer, ...] = ()
+    is_continued: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +225,7 @@ class SourceFacts:
     """All that is known of one image source once it has been looked at (stage *fetch*).
 
     ``canonical`` means that the string in the body is already a data URL with a lower-case scheme and marker, the true
-    media type and strict padded base64, so it may be passed byte for byte. Remote images never are.
+    media type and strict padded base64, so it may be passed byte for byte; ``bare_base64`` that it is the latter alone.
     """
 
     byte_count: int
@@ -220,6 +234,7 @@ class SourceFacts:
     probe: Probe
     canonical: bool
     remote: bool = False
+    bare_base64: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,19 +397,3 @@ class RequestCost:
     @property
     def kv_tokens(self) -> int:
         return self.prompt_tokens + self.output_tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Where a request goes and why. ``trail`` has one line per filter, scorer and picker, for explain and the log."""
-
-    backend: BackendName
-    url: str
-    reason: str
-    trail: tuple[str, ...]
-    known_images: int = 0
-
-
-# --- the HTTP edges -------------------------------------------------------------------------------------------------
-
-HeaderList: TypeAlias = Sequence[tuple[str, str]]

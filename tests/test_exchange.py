@@ -30,7 +30,8 @@ from gateway.exchange import (
     refused_answer,
 )
 from gateway.ports import PreparedResult
-from gateway.types import BackendName, Change, Decision, EngineKind, ImageFormat, Prepared, Size
+from gateway.routing.ask import Decision
+from gateway.types import BackendName, Change, EngineKind, ImageFormat, Prepared, Size
 from tests.journey.driver import Ride, drive
 from tests.journey.fakes import FakeClock, Scene, facts, view
 from tests.journey.scenes import SETTINGS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -11,13 +12,25 @@ import pytest
 from gateway.outgoing import MAX_DIGESTS, edits_of, forward_headers, response_headers, server_timing
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
 from gateway.record import ExchangeRecord, RequestHead
-from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
+from gateway.routing.ask import Decision
+from gateway.splice.edit import (
+    Operation,
+    RemoveMember,
+    SetMember,
+    SetString,
+    SetValue,
+    Wrap,
+    edit,
+    rename_model,
+    splice,
+)
+from gateway.splice.skeleton import cut
 from gateway.types import (
     BackendName,
     Call,
-    Decision,
     EngineKind,
     HeaderList,
+    ImageForm,
     ImageFormat,
     ImagePart,
     Prepared,
@@ -104,6 +117,39 @@ def test_each_image_is_replaced_in_the_form_engines_take() -> None:
         SetString(plain.pointer, MADE.data_url),
         SetValue(bare.pointer, (b'{"url":"', MADE.data_url, b'"}')),
     ]
+
+
+def written(body: Any, *made: tuple[ImagePart, Prepared]) -> Any:
+    """The body as it leaves, by the operations that the journey would get."""
+    data = json.dumps(body).encode()
+    asked = call(*(each for each, _ in made))
+    operations = edits(asked, policy(model=None), EngineKind.VLLM, *made)
+    spliced = splice(
+        lambda start, stop: memoryview(data)[start:stop], 0, len(data), edit(cut(data, 0, len(data)), operations)
+    )
+    return json.loads(b"".join(bytes(chunk) for chunk in spliced.chunks))
+
+
+@pytest.mark.parametrize("data", ["iVBORw0KGgo=", "A" * 4_000])
+@pytest.mark.parametrize("declared", [{"media_type": "image/gif"}, {}])
+def test_bare_base64_stays_bare_and_gets_its_true_type(data: str, declared: dict[str, str]) -> None:
+    source = {**declared, "type": "base64", "data": data, "more": 1}
+    body = {"messages": [{"content": [{"type": "image", "source": source, "cache_control": {}}]}]}
+    at = ("messages", 0, "content", 0)
+    image = ImagePart((*at, "source", "data"), at, data, 0, form=ImageForm.BASE64)
+    (block,) = written(body, (image, MADE))["messages"][0]["content"]
+    assert block["cache_control"] == {}
+    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "AA==", "more": 1}
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a.png", "data:image/png;base64," + "A" * 4_000])
+def test_an_address_gives_way_to_a_base64_source(url: str) -> None:
+    body = {"messages": [{"content": [{"type": "image", "source": {"type": "url", "url": url}, "cache_control": {}}]}]}
+    at = ("messages", 0, "content", 0)
+    image = ImagePart((*at, "source", "url"), at, url, 0, form=ImageForm.BASE64_SOURCE)
+    (block,) = written(body, (image, MADE))["messages"][0]["content"]
+    assert block["cache_control"] == {}
+    assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "AA=="}
 
 
 def test_server_timing_has_every_stage_once() -> None:

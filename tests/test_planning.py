@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gateway.errors import AspectRatioExceeded, ModelNotFound
@@ -9,7 +11,7 @@ from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.effective import Geometry, Mode, OnExcess
-from gateway.types import Change, Size
+from gateway.types import Change, ImageForm, Size
 from tests.journey.fakes import MODEL, facts, view
 from tests.journey.scenes import Setting
 from tests.policy.examples import call, part, policy
@@ -43,6 +45,21 @@ def test_plans_follow_the_policy_and_name_the_part_at_fault() -> None:
     with pytest.raises(AspectRatioExceeded) as caught:
         plan_images(policy(), served, call(part(0), part(1)), [large, facts(Size(10_000, 10))], "v")
     assert caught.value.part == part(1).name
+
+
+def test_bare_base64_is_passed_where_its_true_type_is_declared() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    jpeg, bare = facts(Size(448, 448)), replace(facts(Size(448, 448), canonical=False), bare_base64=True)
+    true_type, other_type = jpeg.probe.format.media_type, "image/x-other"
+    for written, fact, changes in (
+        (replace(part(), form=ImageForm.BASE64, media_type=true_type), bare, ()),
+        (replace(part(), form=ImageForm.BASE64, media_type=other_type), bare, (Change.DATA_URL,)),
+        (replace(part(), form=ImageForm.BASE64), bare, (Change.DATA_URL,)),
+        (replace(part(), form=ImageForm.BASE64, media_type=true_type), jpeg, (Change.DATA_URL,)),
+        (replace(part(), form=ImageForm.BASE64_SOURCE), jpeg, ()),
+        (part(), bare, (Change.DATA_URL,)),
+    ):
+        assert plan_images(policy(), served, call(written), [fact], "v")[0].changes == changes
 
 
 def test_an_estimate_adds_up_and_the_output_fits_the_context() -> None:

@@ -48,7 +48,7 @@ PASS_THROUGH_PATHS = (
     "/detokenize",
     "/v1/detokenize",
 )
-UNREAD_CHAT_PATHS = ("/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/generate")
+UNREAD_CHAT_PATHS = ("/generate",)
 
 _POST = ("POST",)
 _GET = ("GET", "HEAD")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.dialects.anthropic_messages import AnthropicMessages
 from gateway.dialects.openai_chat import OpenAIChat
+from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError
 from gateway.types import Call, JsonObject, RequestId, Usage
 
@@ -41,7 +43,12 @@ class Dialect(Protocol):
         ...
 
 
-DIALECTS: tuple[Dialect, ...] = (OpenAIChat(),)
+DIALECTS: tuple[Dialect, ...] = (
+    OpenAIChat(),
+    OpenAIResponses(),
+    AnthropicMessages(),
+    AnthropicMessages("anthropic_count_tokens", ("/v1/messages/count_tokens",), counts_only=True),
+)
 
 
 def dialect_of(path: str) -> Dialect | None:

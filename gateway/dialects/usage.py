@@ -1,13 +1,15 @@
 """Token usage out of the last bytes of a response, without parsing the rest.
 
-Decided here: which object of a response is its usage, and what its fields are called by vLLM and SGLang. Not decided
-here: what is done when it is missing (``journey`` settles by estimate then).
+Decided here: which objects of a response are its usage, and what the fields are called by vLLM and SGLang in the APIs
+that say ``prompt_tokens``. Not decided here: the words of other APIs (their dialects), and what is done when usage is
+missing (``journey`` settles by estimate then).
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 from gateway.types import Usage
 
@@ -23,29 +25,33 @@ _MOST_TOKENS = 1_000_000_000
 _MAX_TRIES = 8
 
 
-def last_usage(tail: bytes) -> Usage | None:
-    """The last complete usage object with a prompt count. Streams may carry one per event; only the last is final."""
+def usages(tail: bytes) -> Iterator[dict[str, object]]:
+    """The complete usage objects, the last one first."""
     starts = [match.end() for match in _KEY.finditer(tail)]
     for start in reversed(starts[-_MAX_TRIES:]):
-        usage = _read(tail[start : start + _MAX_USAGE_BYTES].decode("utf-8", "replace"))
-        if usage is not None:
-            return usage
-    return None
+        text = tail[start : start + _MAX_USAGE_BYTES].decode("utf-8", "replace")
+        try:
+            fields, _ = _DECODER.raw_decode(text)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(fields, dict):
+            yield fields
 
 
-def _read(text: str) -> Usage | None:
-    try:
-        fields, _ = _DECODER.raw_decode(text)
-    except (ValueError, RecursionError):
-        return None
-    prompt_tokens = _count(fields, "prompt_tokens")
+def last_usage(tail: bytes) -> Usage | None:
+    """The last complete usage object with a prompt count. Streams may carry one per event; only the last is final."""
+    return next((usage for fields in usages(tail) if (usage := _read(fields)) is not None), None)
+
+
+def _read(fields: dict[str, object]) -> Usage | None:
+    prompt_tokens = count(fields, "prompt_tokens")
     if prompt_tokens is None:
         return None
     details = fields.get("prompt_tokens_details")
     return Usage(
         prompt_tokens=prompt_tokens,
-        completion_tokens=_count(fields, "completion_tokens") or 0,
-        cached_tokens=_count(details, "cached_tokens"),
+        completion_tokens=count(fields, "completion_tokens") or 0,
+        cached_tokens=count(details, "cached_tokens"),
         image_tokens=_image_tokens(details),
     )
 
@@ -54,11 +60,12 @@ def _image_tokens(details: object) -> int | None:
     """vLLM: ``multimodal_tokens.image``; SGLang: ``image_tokens``."""
     if not isinstance(details, dict):
         return None
-    of_vllm = _count(details.get("multimodal_tokens"), "image")
-    return _count(details, "image_tokens") if of_vllm is None else of_vllm
+    of_vllm = count(details.get("multimodal_tokens"), "image")
+    return count(details, "image_tokens") if of_vllm is None else of_vllm
 
 
-def _count(fields: object, name: str) -> int | None:
+def count(fields: object, name: str) -> int | None:
+    """A count of tokens; ``None`` where there is none, or none to compute with."""
     value = fields.get(name) if isinstance(fields, dict) else None
     counts = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
     return value if counts else None

@@ -86,6 +86,7 @@ class Examined(msgspec.Struct, frozen=True, tag=True, array_like=True):
     probe: Probe
     canonical: bool
     effort: Effort
+    bare_base64: bool = False
 
 
 class PreparedAt(msgspec.Struct, frozen=True, tag=True, array_like=True):

@@ -42,8 +42,8 @@ def read_text(text: memoryview, *, has_escapes: bool, max_image_bytes: int) -> P
     if kind is SourceKind.REMOTE:
         raise InvalidRequest("The image source is not an inline image.")
     if kind is SourceKind.RAW_BASE64:
-        data, _ = _decode_base64(text, max_image_bytes)
-        return Payload(_not_empty(data), b"", strict=False)
+        data, strict = _decode_base64(text, max_image_bytes)
+        return Payload(_not_empty(data), b"", strict)
     # White space in front shifts nothing: the head's offsets count it.
     parsed = parse_data_url_head(head)
     prefix, rest = head[: parsed.payload_start], text[parsed.payload_start :]

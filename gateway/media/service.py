@@ -209,6 +209,7 @@ class MediaService:
             probe=answer.probe,
             canonical=answer.canonical,
             remote=key[0] == "file",
+            bare_base64=answer.bare_base64,
         )
         self._facts.put(key, facts)
         return facts

@@ -119,9 +119,10 @@ class Bench:
         probe = self._codec.probe(data)
         check_pixels(probe, question.max_input_pixels)
         check_complete(probe)
-        canonical = question.source.is_text and payload.strict and payload.prefix == canonical_prefix(probe)
+        strict = question.source.is_text and payload.strict
+        canonical, bare = strict and payload.prefix == canonical_prefix(probe), strict and not payload.prefix
         content = content_digest(data, key=question.content_key)
-        return Examined(len(data), placement_digest(data), content, probe, canonical, self._effort(began_s))
+        return Examined(len(data), placement_digest(data), content, probe, canonical, self._effort(began_s), bare)
 
     def _prepare(self, question: Prepare, began_s: float) -> PreparedAt:
         data = self._read(question.source, question.max_image_bytes).data

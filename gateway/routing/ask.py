@@ -1,4 +1,4 @@
-"""What routing is asked and by which numbers it compares: the request's side and the deployment's side."""
+"""What routing is asked, by which numbers it compares (the request's side, the deployment's side), what it answers."""
 
 from __future__ import annotations
 
@@ -28,6 +28,17 @@ class RouteAsk:
     needs_vision: bool = False
     excluded: frozenset[BackendName] = frozenset()
     request_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Where a request goes and why. ``trail`` has one line per filter, scorer and picker, for explain and the log."""
+
+    backend: BackendName
+    url: str
+    reason: str
+    trail: tuple[str, ...]
+    known_images: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ import heapq
 from collections.abc import Sequence
 
 from gateway.errors import NoBackend
-from gateway.routing.ask import Held, Profile, RouteAsk
+from gateway.routing.ask import Decision, Held, Profile, RouteAsk
 from gateway.routing.filters import FILTERS
 from gateway.routing.pickers import pick
 from gateway.routing.scorers import SCORERS, Field
 from gateway.routing.scorers.first_token import expected_s
-from gateway.types import BackendView, Decision
+from gateway.types import BackendView
 
 DEFAULT_PROFILE = Profile()
 _TOLD_LIMIT = 8

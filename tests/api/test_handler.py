@@ -90,6 +90,18 @@ async def test_the_wrong_method_is_405_and_says_which() -> None:
         assert isinstance(state.refused[0][1], MethodNotAllowed)
 
 
+async def test_an_error_has_the_envelope_of_its_paths_api() -> None:
+    async with serving() as (_, wire):
+        await wire.send(get("/v1/messages/count_tokens", "X-Request-Id: r9"))
+        answer = await wire.answer()
+        assert answer.status == 405
+        assert answer.json() == {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": "/v1/messages/count_tokens takes POST."},
+            "request_id": "r9",
+        }
+
+
 async def test_other_inference_is_ferried() -> None:
     async with serving() as (state, wire):
         await wire.send(post(b"body", path="/v1/embeddings"))
@@ -99,11 +111,11 @@ async def test_other_inference_is_ferried() -> None:
 
 async def test_a_chat_api_we_do_not_read_is_501_where_a_policy_applies() -> None:
     async with serving() as (state, wire):
-        await wire.send(post(b"{}", path="/v1/messages"))
+        await wire.send(post(b"{}", path="/generate"))
         assert (await wire.answer()).status == 501
         assert isinstance(state.refused[0][1], DialectNotSupported)
     async with serving(policies=False) as (state, wire):
-        await wire.send(post(b"{}", path="/v1/messages"))
+        await wire.send(post(b"{}", path="/generate"))
         assert (await wire.answer()).status == 200
         assert state.ferried == ["unread"]
 

@@ -36,7 +36,9 @@ EMPTY_IN_IDENTIFIERS = re.compile(r"(Utils?|Helpers?|Common|Manager|Misc)$|^(Bas
 # Folder whose __init__ holds an explicit registry -> files in it that are no members, with the reason.
 REGISTRIES: dict[str, dict[str, str]] = {
     "dialects": {
+        "fields": "single members of a request, read alike everywhere",
         "foreign": "fields of an engine's inside that clients may not send",
+        "parts": "content parts, which OpenAI's two chat APIs share",
         "sse": "reads event streams",
         "text": "how much text a template will see",
         "usage": "the usage object, which several dialects share",

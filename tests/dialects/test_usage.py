@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.dialects.usage import last_usage
+from gateway.dialects.usage import count, last_usage, usages
 from gateway.types import Usage
 
 VLLM = {
@@ -53,6 +53,20 @@ def test_the_last_of_a_stream_counts() -> None:
     events = [{"usage": {"prompt_tokens": 5, "completion_tokens": n}} for n in range(20)]
     stream = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
     assert last_usage(stream.encode()) == Usage(5, 19)
+
+
+def test_every_complete_object_is_found_the_last_one_first() -> None:
+    tail = b'{"usage":{"a":1}} {"usage": null} {"usage" : {"b":2}} {"usage":{"cut'
+    assert list(usages(tail)) == [{"b": 2}, {"a": 1}]
+    assert list(usages(b'{"usage":{"a":1}}' * 20)) == [{"a": 1}] * 8
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [(0, 0), (7, 7), (None, None), (True, None), (-1, None), (10**10, None)]
+)
+def test_what_is_no_count_is_none(value: Any, expected: int | None) -> None:
+    assert count({"n": value}, "n") == expected
+    assert count(value, "n") is None
 
 
 def test_a_tail_that_begins_in_the_middle() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.dialects.openai_chat import OpenAIChat
+from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError, Undecodable
 from gateway.journey import USAGE_TAIL_BYTES, travel
 from gateway.policy.policyset import DEFAULT_TENANT
@@ -225,6 +226,19 @@ def test_what_engines_count_teaches_the_next_estimate() -> None:
         assert scene.record.estimate is not None
         prompts.append(scene.record.estimate.text_tokens)
     assert abs(prompts[1] - 900) < abs(prompts[0] - 900)
+
+
+def test_nothing_is_learnt_where_the_engine_adds_what_it_has_kept() -> None:
+    counted = {"input_tokens": 900, "output_tokens": 1}
+    for more, is_learnt in (({}, True), ({"previous_response_id": "resp_1"}, False)):
+        asked = json.dumps({"model": MODEL, "input": "word " * 200, **more}).encode()
+        setting = Setting(asked, (Answer(pieces=(json.dumps({"usage": counted}).encode(),)),))
+        scene, world = setting.scene(path="/v1/responses"), setting.world()
+        served = world.book.serve(MODEL, setting.views)
+        before = world.book.estimate_text(served, 1000, 1)
+        drive(travel(scene.client, OpenAIResponses(), scene.ports, world))
+        assert scene.budgets.reservations[0].settled_kv_tokens == 901
+        assert (world.book.estimate_text(served, 1000, 1) != before) is is_learnt
 
 
 def test_an_engine_we_do_not_know_gets_no_field_of_ours() -> None:

@@ -41,7 +41,7 @@ def test_answers_survive_the_way() -> None:
     for answer in (
         Ready("pillow-simd-1", 1 << 26),
         StartFailed("no such backend"),
-        Examined(3_000_000, b"p" * 16, b"c" * 32, PROBE, canonical=True, effort=EFFORT),
+        Examined(3_000_000, b"p" * 16, b"c" * 32, PROBE, canonical=True, effort=EFFORT, bare_base64=True),
         PreparedAt(500_000, 1312, 960, ImageFormat.JPEG, 375_000, None, EFFORT),
         Failed("image_undecodable", "It is cut off.", "", EFFORT),
     ):

@@ -116,9 +116,11 @@ async def test_a_real_picture_goes_all_the_way(start: Any, kit: Any) -> None:
     service: MediaService = await start(real=True)
     media: Media = service
     text = b"data:image/png;base64," + b64encode(png(64, 48))
-    body, refs = in_slab(service, text, text.replace(b"data:image/png", b"DATA:"))
+    body, refs = in_slab(service, text, text.replace(b"data:image/png", b"DATA:"), text.partition(b",")[2])
     looked = await media.look(body, refs, SCOPE)
-    first, second = looked.facts
+    first, second, third = looked.facts
+    assert [each.bare_base64 for each in looked.facts] == [False, False, True]
+    assert (third.canonical, third.content) == (False, first.content)
     assert (first.probe.raster, first.canonical, second.canonical) == (Size(64, 48), True, False)
     assert (first.content, first.placement) == (second.content, second.placement)
     plan = replace(kit.plan(target=Size(32, 32)), version=media.plan_version)
