@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from rich.console import Console
 
+from gateway.cli import output
 from gateway.cli.output import fail, say, show_json, show_table
 
 
@@ -36,3 +38,18 @@ def test_numbers_stand_to_the_right_and_text_to_the_left(capsys: pytest.CaptureF
     first = next(line for line in lines if line.strip().startswith("a "))
     assert row.rindex("2") == first.rindex("0")
     assert row.index("longer") == first.index("a")
+
+
+def test_a_row_that_a_terminal_cannot_hold_becomes_a_paragraph(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "_results", Console(highlight=False, soft_wrap=True, width=40))
+    columns = ("picture", "size", "sent", "none", "why")
+    show_table("Title", columns, [["phone-12mp", "4032x3024", "1312x960", "", "resized, orientation"]])
+    assert capsys.readouterr().out.splitlines() == [
+        "Title",
+        "",
+        "  phone-12mp",
+        "    size 4032x3024; sent 1312x960;",
+        "    why resized, orientation",
+    ]
