@@ -6,6 +6,7 @@ each level of detail. Not decided here: any number (``models``).
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +32,7 @@ from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
 from gateway.types import ImageTokens, Size, TenantId
 
+_PIXELS = re.compile(r"^\d{1,9}(x\d{1,9}){0,4}$")
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
 # One H100, for orders of magnitude only; a gateway that serves knows its backends' own pace.
 _PACE = Pace()
@@ -66,6 +68,14 @@ def read_size(text: str) -> Size:
         raise fail(f"{text}: {error.message}", code=2) from None
 
 
+def read_pixels(text: str) -> int:
+    """``1310720`` or ``1280x32x32``, at least one pixel. Raises typer.BadParameter for anything else."""
+    pixels = math.prod(int(side) for side in text.split("x")) if _PIXELS.match(text) else 0
+    if pixels < 1:
+        raise typer.BadParameter(f"{text!r} is neither a number of pixels (1310720) nor a product (1280x32x32).")
+    return pixels
+
+
 def load_policy_set(directory: Path | None) -> PolicySet:
     """The policies of a directory, or the built-in default. Exits with every problem."""
     if directory is None:
@@ -82,7 +92,10 @@ def estimate(  # noqa: PLR0913, PLR0917  # one parameter per flag
     task: Annotated[str | None, typer.Option(help="Task of the policy whose cap applies.")] = None,
     tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
     policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
-    max_pixels: Annotated[int | None, typer.Option(help="Pixel cap the engine was started with.", min=1)] = None,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(help="Pixel cap the engine was started with (1310720 or 1280x32x32).", parser=read_pixels),
+    ] = None,
     tensor_parallel: Annotated[int, typer.Option(help="GPUs that share the model: KV of one of them.", min=1)] = 1,
     kv_cache_dtype: Annotated[str, typer.Option(help="The engine's --kv-cache-dtype.")] = "auto",
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,

@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from gateway.cli.estimate import load_policy_set, resolve_for
+from gateway.cli.estimate import load_policy_set, read_pixels, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
@@ -49,7 +49,10 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
     task: Annotated[str | None, typer.Option(help="Task of the policy.")] = None,
     tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
     policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
-    max_pixels: Annotated[int | None, typer.Option(help="Pixel cap the engine was started with.", min=1)] = None,
+    max_pixels: Annotated[
+        int | None,
+        typer.Option(help="Pixel cap the engine was started with (1310720 or 1280x32x32).", parser=read_pixels),
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -70,7 +73,10 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
         raise fail(error.message, code=2) from None
     except (CodecBackendMissing, PoolCannotStart) as error:
         raise fail(str(error), code=2) from None
-    _write(images, done, output)
+    try:
+        _write(images, done, output)
+    except OSError as error:
+        raise fail(f"Cannot write {error.filename}: {error.strerror}.", code=1) from None
     rows = [result.row for result in done]
     if json:
         show_json(rows)

@@ -58,7 +58,7 @@ def test_a_file_is_measured_upright(tmp_path: Path) -> None:
 
 def test_the_cap_of_the_engine_and_of_the_policy_show(tmp_path: Path) -> None:
     (tmp_path / "default.yaml").write_text("tasks:\n  chat:\n  ocr: {max_pixels: 262144}\n", encoding="utf-8")
-    (by_engine,) = run("estimate", "4000x3000", "--max-pixels", str(1280 * 32 * 32), "--json").json
+    (by_engine,) = run("estimate", "4000x3000", "--max-pixels", "1280x32x32", "--json").json
     (by_policy,) = run("estimate", "4000x3000", "--policies", str(tmp_path), "--task", "ocr", "--json").json
     assert (by_engine["target"], by_engine["tokens"]) == ("1312x960", 1230)
     assert by_policy["tokens"] <= 256
@@ -87,6 +87,7 @@ def test_an_impossible_size_is_a_row_and_an_exit_code(arguments: list[str]) -> N
         (["640x480", "--task", "dance"], "allowed here: chat, ocr"),
         (["640x480", "--policies", "no-such-folder"], "there is no such folder"),
         (["640x480", "--max-pixels", "0"], "--max-pixels"),
+        (["640x480", "--max-pixels", "1280x32x"], "neither a number of pixels"),
     ],
 )
 def test_wrong_usage_says_what_would_be_right(arguments: list[str], said: str) -> None:

@@ -64,3 +64,12 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], said: str) -> None:
     assert ran.code == 2, ran.err
     assert said in ran.err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    pictures = draw_pictures(tmp_path / "pictures")
+    output = tmp_path / "out"
+    (output / "drawing.png").mkdir(parents=True)
+    ran = start("process", str(pictures / "drawing.png"), "-o", str(output))
+    assert ran.code == 1
+    assert ran.err == f"Cannot write {output / 'drawing.png'}: Is a directory.\n"
