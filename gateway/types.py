@@ -359,7 +359,7 @@ class EngineKind(StrEnum):
 class BackendView:
     """One backend as routing sees it at one moment: discovered facts, health and load. Immutable.
 
-    ``None`` = not known. ``queued_prefill_tokens`` are our own requests' uncached prompt tokens not yet answered.
+    ``None`` = not known. ``queued_prefill_tokens`` are ours, uncached, unanswered. ``returns``: how often it came back.
     """
 
     name: BackendName
@@ -384,6 +384,7 @@ class BackendView:
     engine_waiting: int | None = None
     kv_use_ratio: float | None = None
     scraped_age_s: float | None = None
+    returns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

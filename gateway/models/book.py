@@ -5,6 +5,7 @@ here: which backend a request goes to, and what is refused.
 
 What engines count for images is compared per backend (`drift`): a cap that several responses agree on counts as that
 backend's own unless the operator told one, and a model whose counts deviate without such a reason is not believed.
+What was learnt so is forgotten when the backend has been away.
 
 SGLang counts some families otherwise than vLLM does and hardly ever less, so one such backend makes a group count so.
 
@@ -97,6 +98,7 @@ class ModelBook:
         self._served: dict[tuple[object, ...], ServedModel] = {}
         self._learners: dict[str, RatioLearner] = {}
         self._ledgers: dict[tuple[str, BackendName], Ledger] = {}
+        self._returns: dict[BackendName, int] = {}
         self._answers = 0
         self._paces: dict[tuple[str, BackendName], Pace] = {}
         self._text_faults: dict[str, int] = {}
@@ -107,7 +109,15 @@ class ModelBook:
         key = (
             name,
             *[
-                (view.name, view.engine, view.max_pixels, view.context_tokens, view.model_root, view.vision)
+                (
+                    view.name,
+                    view.engine,
+                    view.max_pixels,
+                    view.context_tokens,
+                    view.model_root,
+                    view.vision,
+                    view.returns,
+                )
                 for view in serving
             ],
         )
@@ -118,6 +128,8 @@ class ModelBook:
         return found
 
     def _make(self, name: str, serving: Sequence[BackendView]) -> ServedModel:
+        for view in serving:
+            self._forget_earlier(view)
         caps = {self.cap_on(name, view) for view in serving}
         contexts = {view.context_tokens for view in serving}
         root = next((view.model_root for view in serving if view.model_root is not None), None)
@@ -142,6 +154,13 @@ class ModelBook:
             context = None
         trusted = all(self._ledger(name, view).is_trusted for view in serving)
         return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision, trusted)
+
+    def _forget_earlier(self, view: BackendView) -> None:
+        """A backend that was away may have been started with another cap, or mended."""
+        if self._returns.get(view.name, 0) < view.returns:
+            self._returns[view.name] = view.returns
+            for key in [key for key in self._ledgers if key[1] == view.name]:
+                del self._ledgers[key]
 
     def cap_on(self, name: str, view: BackendView) -> int | None:
         """The pixel cap of one backend for one model: told or discovered, else learnt; ``None`` = the shipped one."""

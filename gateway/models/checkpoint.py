@@ -7,11 +7,15 @@ and how a family uses them. Families that need other numbers (tiles, windows, pi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Final
 
 from gateway.models.cost import DecoderShape, EncoderShape
 from gateway.models.kv import KvShape
 from gateway.models.text import ChatTemplate
 from gateway.models.tiling import TileEngine, TileShape
+
+# Rules look through every grid of so many tiles. The models in use have at most 64; more is a mistake, and slow.
+_MOST_TILES: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,11 @@ class Checkpoint:
         return replace(self, tiles=replace(self.tiles, engine=engine))
 
     def with_tiles(self, most: int) -> Checkpoint:
-        """The same checkpoint served with another limit of tiles (the engine's own knob), which must be positive.
+        """The same checkpoint served with another limit of tiles (the engine's own knob), 1 to 256.
 
-        Raises `ValueError` for a family that does not cut images into tiles.
+        Raises `ValueError` for another number, and for a family that does not cut images into tiles.
         """
-        if self.tiles is None or most < 1:
+        if self.tiles is None or not 1 <= most <= _MOST_TILES:
             raise ValueError(f"max_tiles: {most} is no number of tiles of {self.name}")
         return replace(self, tiles=replace(self.tiles, most=most, least=min(self.tiles.least, most)))
 

@@ -23,6 +23,8 @@ from gateway.types import Size
 ENOUGH: Final = 3
 FORGIVEN: Final = 20
 _REMEMBERED: Final = 8
+# An engine that counts nonsense must not make every request too large to serve; real deviations are far smaller.
+_MOST_OVER: Final = 16.0
 # A request of more images costs too much to be tried under many caps; it counts, and teaches nothing.
 _LEARNABLE_IMAGES: Final = 4
 
@@ -70,7 +72,7 @@ class Ledger:
             return self._agree()
         self._agreed = 0
         self._deviated += 1
-        self.most_over = max(self.most_over, seen.actual_tokens / max(1, expected))
+        self.most_over = min(max(self.most_over, seen.actual_tokens / max(1, expected)), _MOST_OVER)
         if len(seen.sizes) <= _LEARNABLE_IMAGES:
             self._learnable.append(seen)
         if self._deviated < ENOUGH:
@@ -112,7 +114,9 @@ def explaining_cap(seen: Sequence[Observation], family: Family, checkpoint: Chec
     """
     if len({each.sizes for each in seen}) < 2:
         return None
-    low, high = _cell_pixels(checkpoint), checkpoint.max_pixels
+    # Nobody caps a model below what it enlarges small images to, and an engine that counts one token for everything
+    # must not turn images into specks.
+    low, high = max(_cell_pixels(checkpoint), checkpoint.min_pixels), checkpoint.max_pixels
     for each in seen:
         try:
             least = _first_cap(each, family, checkpoint, each.actual_tokens)

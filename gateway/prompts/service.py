@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # A tokenizer takes a millisecond for some kilobytes; more than that is a thread's work, and a thread costs 0.1 ms.
 OFF_LOOP_TEXT_BYTES = 4096
+# A message without text still is a round of the template's loop.
+_ON_LOOP_MESSAGES = 64
 _DIALECT = "openai_chat"
 
 
@@ -68,7 +70,7 @@ class Prompts:
         spoken = _read(files, body, tree)
         if spoken is None:
             return None
-        if text_bytes <= OFF_LOOP_TEXT_BYTES:
+        if text_bytes <= OFF_LOOP_TEXT_BYTES and len(spoken.messages) <= _ON_LOOP_MESSAGES:
             return _counted(files, spoken)
         return await asyncio.to_thread(_counted, files, spoken)
 
@@ -91,8 +93,11 @@ def _load(name: str, path: Path) -> PromptFiles:
 
 def _stamp(path: Path) -> int:
     """When the newest of a tokenizer's files was written; 0 where there is none."""
-    files = path.iterdir() if path.is_dir() else (path,)
-    return max((file.stat().st_mtime_ns for file in files if file.is_file()), default=0)
+    try:
+        files = path.iterdir() if path.is_dir() else (path,)
+        return max((file.stat().st_mtime_ns for file in files if file.is_file()), default=0)
+    except OSError:  # loading will say what is wrong
+        return 0
 
 
 def _read(files: PromptFiles, body: Body, tree: JsonObject) -> Conversation | None:

@@ -21,6 +21,8 @@ _IMAGE_TOKENS = (
     "<|image_pad|>", "<|media_pad|>", "<|image|>", "<image>", "[IMG]", "<image_soft_token>", "<start_of_image>",
     "<|IMAGE_PLACEHOLDER|>", "<|imgpad|>", "<IMG_CONTEXT>", "<|patch|>",
 )  # fmt: skip
+# Real ones have some hundred kilobytes, where a vocabulary's added tokens are listed in them.
+_LARGEST_BYTES = 16 << 20
 _NAMED_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "image_token", "boi_token", "eoi_token")
 
 
@@ -43,7 +45,9 @@ class PromptFiles:
             raise ValueError(f"{file}: there is no such file")
         try:
             self._tokenizer = Tokenizer.from_file(str(file))
-        except Exception as error:  # noqa: BLE001  # the library raises plain Exception for a file that is none
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001  # plain Exception for a file that is none, and Rust's panics
             raise ValueError(f"{file}: is no tokenizer: {error}") from None
         settings = _object(folder / "tokenizer_config.json")
         special = {name: text for name in _NAMED_TOKENS if (text := _token_text(settings.get(name))) is not None}
@@ -71,12 +75,24 @@ def _compiled(folder: Path, source: str, special: dict[str, str]) -> PromptTempl
         raise ValueError(f"{folder}: {error}") from None
 
 
+def _text(file: Path) -> str:
+    """A file beside the tokenizer. Raises `ValueError` naming it."""
+    try:
+        if file.stat().st_size > _LARGEST_BYTES:
+            raise ValueError(f"{file}: is larger than {_LARGEST_BYTES} bytes")
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: is not UTF-8") from None
+    except OSError as error:
+        raise ValueError(f"{file}: cannot be read: {error.strerror}") from None
+
+
 def _object(file: Path) -> dict[str, Any]:
     if not file.is_file():
         return {}
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+        found = json.loads(_text(file))
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{file}: is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{file}: must hold an object")  # noqa: TRY004  # a fault of the file, not of the caller
@@ -93,10 +109,10 @@ def _template_source(folder: Path, settings: dict[str, Any]) -> tuple[str | None
     """The default template, and the one for requests with tools where there is another."""
     plain = folder / "chat_template.jinja"
     if plain.is_file():
-        return plain.read_text(encoding="utf-8"), None
+        return _text(plain), None
     found = _object(folder / "chat_template.json").get("chat_template") or settings.get("chat_template")
     if isinstance(found, list):
-        named = {entry.get("name"): entry.get("template") for entry in found if isinstance(entry, dict)}
+        named = {str(entry.get("name")): entry.get("template") for entry in found if isinstance(entry, dict)}
         default, tools = named.get("default"), named.get("tool_use")
         return default if isinstance(default, str) else None, tools if isinstance(tools, str) else None
     return found if isinstance(found, str) else None, None

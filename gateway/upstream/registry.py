@@ -40,6 +40,7 @@ class Backend:
             EngineKind.GENERIC if settings.engine == "auto" else EngineKind(settings.engine)
         )
         self.discovered = False
+        self.returns = 0
         self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_s, limits.breaker_open_limit_s)
         self.accounts = Load(self._touch)
         self._facts = EngineFacts()
@@ -75,6 +76,7 @@ class Backend:
         """It answered. Tells whether it was down, which means that it may have restarted."""
         was_up = self._health.up
         if not was_up or self._health.misses:
+            self.returns += not was_up
             self._health.up = True
             self._health.misses = 0
             self._touch()
@@ -132,6 +134,7 @@ class Backend:
             engine_waiting=load.waiting,
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
+            returns=self.returns,
         )
 
 

@@ -234,3 +234,14 @@ def test_a_tokenizer_that_is_not_the_engines_is_not_believed_for_long() -> None:
     assert not kept.trusts_text(served)
     kept.learn_exact(served, agrees=True)
     assert kept.trusts_text(served)
+
+
+def test_a_backend_that_came_back_is_judged_anew() -> None:
+    """It may have been started with a larger cap; images shrunk to the earlier one would never show that."""
+    kept, backend = book(), view()
+    assert shown(kept, backend, CAP)[-1] is Finding.CAP_LEARNT
+    again = view(returns=1)
+    assert kept.serve(MODEL, [again]).checkpoint.max_pixels == shipped_cap()
+    assert kept.learnt_caps(MODEL) == {}
+    assert shown(kept, again, CAP)[-1] is Finding.CAP_LEARNT
+    assert kept.serve(MODEL, [again]).checkpoint.max_pixels == CAP

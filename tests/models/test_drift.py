@@ -95,3 +95,18 @@ def test_a_request_of_many_images_counts_and_teaches_nothing() -> None:
 def test_nonsense_teaches_nothing(actual: int) -> None:
     observations = [Observation((size,), actual) for size in PHOTOGRAPHS]
     assert explaining_cap(observations, FAMILY, CHECKPOINT) is None
+
+
+def test_an_engine_that_counts_one_token_for_everything_teaches_no_speck_of_a_cap() -> None:
+    """Read as a cap, it would have every image shrunk to one cell."""
+    ledger = Ledger()
+    found = [ledger.take(Observation((size,), 1), FAMILY, CHECKPOINT, may_learn=True) for size in PHOTOGRAPHS[:ENOUGH]]
+    assert found[-1] is Finding.DISTRUSTED
+    assert ledger.learnt_max_pixels is None
+
+
+def test_nonsense_does_not_make_requests_too_large_to_serve() -> None:
+    ledger = Ledger()
+    for size in PHOTOGRAPHS[:ENOUGH]:
+        ledger.take(Observation((size,), 10**9), FAMILY, CHECKPOINT, may_learn=True)
+    assert 0 < ledger.surplus_tokens(1000) < 20_000

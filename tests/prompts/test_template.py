@@ -68,3 +68,33 @@ def test_whether_content_is_taken_as_parts_is_found_out() -> None:
     assert not PromptTemplate(STRING_TEMPLATE, {}).takes_parts
     assert not PromptTemplate("{{ messages[0].content }}", {}).takes_parts
     assert not PromptTemplate("{{ messages[0].content | tojson }}", {}).takes_parts
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for a in range(99999) %}{% for b in range(99999) | map('string') %}{% endfor %}{% endfor %}",
+        "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}",
+        "{{ 'x' * 3000000000 }}",
+        "{{ 3000000000 * [1] }}",
+        "{{ 10 ** 10 ** 8 }}",
+        "{{ '%1500000000d' % 1 }}",
+        "{% set ns = namespace(x='xx') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+        "{% set ns = namespace(x='xx') %}{% for i in range(60) %}{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        "{% set x = 'x' * 1000000 %}{% for i in range(99999) %}{{ x }}{% endfor %}",
+    ],
+)
+def test_a_template_that_would_not_end_or_fill_the_memory_is_given_up(source: str) -> None:
+    assert rendered(source) is None
+
+
+def test_what_is_counted_cannot_be_renamed_by_a_request() -> None:
+    source = "{% for m in messages %}{{ loop.index }}/{{ loop.length }}{{ '-' * 3 }}{{ 2 ** 3 + 7 % 4 }}{% endfor %}"
+    assert rendered(source, HELLO * 2, **{" steps": None}) == "1/2---112/2---11"
+
+
+@pytest.mark.parametrize("source", ["{% for a in [1] %}" * 30 + "{% endfor %}" * 30, "{{ " + "(" * 5000])
+def test_a_template_beyond_python_itself_cannot_be_read(source: str) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        PromptTemplate(source, {})

@@ -49,6 +49,8 @@ def test_named_templates_have_one_for_tools(tmp_path: Path) -> None:
         ("tokenizer_config.json", "{", "tokenizer_config.json: is not JSON"),
         ("tokenizer_config.json", "[]", "tokenizer_config.json: must hold an object"),
         ("tokenizer_config.json", "{}", "has no chat template"),
+        ("tokenizer_config.json", "[" * 100_000, "tokenizer_config.json: is not JSON"),
+        ("tokenizer_config.json", '{"chat_template": [{"name": {}, "template": "x"}]}', "has no chat template"),
         ("chat_template.jinja", "{% if %}", "the chat template cannot be read"),
     ],
 )
@@ -61,4 +63,24 @@ def test_broken_files_are_named(tmp_path: Path, file: str, text: str, message: s
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="there is no such file"):
+        PromptFiles(tmp_path)
+
+
+def test_text_that_is_none_names_its_file(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    (tmp_path / "chat_template.jinja").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match=r"chat_template\.jinja: is not UTF-8"):
+        PromptFiles(tmp_path)
+    with (tmp_path / "chat_template.jinja").open("wb") as file:
+        file.truncate(1 << 30)
+    with pytest.raises(ValueError, match=r"chat_template\.jinja: is larger than"):
+        PromptFiles(tmp_path)
+
+
+def test_a_panic_of_the_library_is_a_broken_file(tmp_path: Path) -> None:
+    write_files(tmp_path)
+    model = {"type": "Unigram", "unk_id": 0, "vocab": [["a", 0.0]]}
+    normalizer = {"type": "Precompiled", "precompiled_charsmap": "AAAA"}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"version": "1.0", "model": model, "normalizer": normalizer}))
+    with pytest.raises(ValueError, match="is no tokenizer"):
         PromptFiles(tmp_path)

@@ -67,9 +67,11 @@ def test_marks_down_up_and_draining() -> None:
     backend.mark_down()
     (view,) = backends.views(31.0)
     assert (view.healthy, view.draining) == (False, False)
+    assert backends.views(31.0)[0].returns == 0
     assert backend.mark_up()
     assert not backend.mark_up()
     assert backends.views(31.0)[0].healthy
+    assert backends.views(31.0)[0].returns == 1
 
 
 def test_one_odd_probe_is_chance_two_are_not() -> None:

@@ -184,13 +184,22 @@ def _soft_tokens(checkpoint: Checkpoint, _config: Section, processor: Section) -
 def _pan_and_scan(checkpoint: Checkpoint, _config: Section, processor: Section) -> Checkpoint:
     """Gemma 3: crops only where the file says so."""
     most = processor.whole("pan_and_scan_max_num_crops") or 4
-    return checkpoint.with_tiles(most) if processor.flag("do_pan_and_scan", default=False) else checkpoint
+    return _with_tiles(checkpoint, most, processor) if processor.flag("do_pan_and_scan", default=False) else checkpoint
 
 
 def _tiled(checkpoint: Checkpoint, config: Section, processor: Section) -> Checkpoint:
     """Tile families: how many tiles at most, under the name that each gives it; the processor's file wins."""
-    most = processor.whole(*_MOST_TILES) or config.whole(*_MOST_TILES)
-    return checkpoint if most is None else checkpoint.with_tiles(most)
+    for section in (processor, config):
+        if (most := section.whole(*_MOST_TILES)) is not None:
+            return _with_tiles(checkpoint, most, section)
+    return checkpoint
+
+
+def _with_tiles(checkpoint: Checkpoint, most: int, section: Section) -> Checkpoint:
+    try:
+        return checkpoint.with_tiles(most)
+    except ValueError as error:
+        raise ConfigProblem(f"{section.place}: {error}") from None
 
 
 _Reader = Callable[[Checkpoint, Section, Section], Checkpoint]

@@ -67,6 +67,7 @@ def test_a_bare_configuration_counts_as_its_series_is_shipped(kind: str) -> None
         ),
         ({"model_type": "paligemma", "vision_config": {"image_size": 448, "patch_size": 14}}, None, 1024),
         ({"model_type": "gemma4"}, {"max_soft_tokens": 70}, 66),
+        ({"model_type": "internvl_chat"}, {"max_dynamic_patch": 10**9}, r"preprocessor_config.json: max_tiles"),
         ({"model_type": "gemma3"}, {"do_pan_and_scan": True}, 768),
         ({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}, {"size": {"longest_edge": 1024}}, 2304),
     ],
