@@ -198,6 +198,8 @@ def demo(
     json_output: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Start the gateway with two simulated engines, send real photographs, print what was done to each."""
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell may have started us with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     shots = _pictures(images)
     with ExitStack() as stack:
         engine = ("engine-sim", "--port", "0", "--served-model-name", MODEL, "--max-pixels", str(CAP_PIXELS))

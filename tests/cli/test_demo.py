@@ -49,10 +49,14 @@ def staying_up(pictures: Path) -> Iterator[tuple[subprocess.Popen[str], list[str
         while not lines or "Metrics:" not in lines[-1]:
             lines.append(process.stderr.readline())
             assert lines[-1], "".join(lines)
-        yield process, " ".join(lines).split()
+        try:
+            yield process, " ".join(lines).split()
+        finally:
+            process.terminate()  # a failed test must not wait for a demo that stays up
 
 
-def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path, number: signal.Signals) -> None:
     with staying_up(draw_pictures(tmp_path)) as (process, words):
         base_url, metrics = (word for word in words if word.endswith(("/v1", "/metrics")))
         with OpenAI(base_url=base_url, api_key="any") as client:
@@ -60,7 +64,7 @@ def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path) -> None:
             answer = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Hello"}])
         assert "You wrote: Hello" in (answer.choices[0].message.content or "")
         assert "vlmgw_requests_total" in httpx.get(metrics, trust_env=False).text
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         assert process.stdout is not None
         table = process.stdout.read()
         assert process.wait(timeout=30) == 0
