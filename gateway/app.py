@@ -109,6 +109,7 @@ class Gateway:
             upstream=self._upstream,
             recorder=self._recorder,
             cut_elsewhere=self._cut_elsewhere,
+            aside=asyncio.to_thread,
         )
 
     # --- serving ------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from gateway.models.book import ModelBook
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import PolicySet
 from gateway.ports import (
+    Aside,
     Body,
     Budgets,
     Client,
@@ -68,6 +69,7 @@ class Ports:
     upstream: Upstream
     recorder: Recorder
     cut_elsewhere: Callable[[Body], Awaitable[Skeleton]]
+    aside: Aside
 
 
 class Watch:

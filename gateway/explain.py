@@ -23,7 +23,7 @@ from gateway.planning import (
     count_prompt,
     estimate_request,
     media_scope,
-    plan_images,
+    plan_all,
     reason_of,
     served_model,
 )
@@ -126,7 +126,7 @@ async def _tell(
     findings = [error.code for error in check_declared(policy, call)]
     facts = await _look(body, call, policy, ports, world, findings)
     served = world.book.beside_text(served, call.text_bytes, call.message_count)
-    plans = plan_images(policy, served, call, facts, ports.media.plan_version)
+    plans = await plan_all(policy, served, call, facts, ports)
     scope = media_scope(policy, world)
     told["images"] = [
         _image(part.name, fact, plan)

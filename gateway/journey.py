@@ -42,11 +42,11 @@ from gateway.planning import (
     estimate_request,
     learn_pace,
     media_scope,
-    plan_images,
+    plan_all,
     served_model,
 )
 from gateway.policy.check import check_declared, check_measured
-from gateway.policy.effective import EffectivePolicy
+from gateway.policy.effective import EffectivePolicy, EngineFields
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import (
@@ -132,7 +132,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         try:
             facts: Sequence[SourceFacts] = () if looked is None else looked.facts
             served = x.world.book.beside_text(served, call.text_bytes, call.message_count)
-            plans = plan_images(policy, served, call, facts, ports.media.plan_version)
+            plans = await plan_all(policy, served, call, facts, ports)
             frame.note_plans(record, facts, plans)
             watch.lap("plan")
             counted = await count_prompt(x.world, served, x.dialect.name, body, skeleton.tree, call)
@@ -349,10 +349,18 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
         trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
         learn_pace(x.world.book, trip.served, view, trip.plans, record)
-        is_ours = not trip.call.is_continued  # otherwise the engine counted what it had kept, too
+        is_ours = _is_counted_whole(trip)
         if usage.image_tokens is not None and trip.plans and is_ours:
             check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)
         if is_ours and usage.image_tokens in (None, estimate.image_tokens):
             text_tokens = usage.prompt_tokens - estimate.image_tokens - estimate.image_overhead_tokens
             x.world.book.learn_text(trip.served, trip.call.text_bytes, trip.call.message_count, text_tokens)
     x.watch.lap("settle")
+
+
+def _is_counted_whole(trip: _Trip) -> bool:
+    """Whether the engine counted what we did: not what it had kept too, other media, or under the client's settings."""
+    call, allowed = trip.call, trip.policy.engine_fields is EngineFields.ALLOW
+    if call.is_continued or call.other_media or (allowed and call.foreign_fields):
+        return False
+    return len(trip.plans) == len(call.images)

@@ -1,7 +1,8 @@
 """What the journey and its explanation compute alike: the model served, the plans, the estimate, the cost.
 
 Decided here: how policy, model and facts of the images meet. Not decided here: the order of stages (``journey``), any
-number of a model (``models``), any limit (``policy``). Nothing here awaits, sends or keeps anything.
+number of a model (``models``), any limit (``policy``). Nothing here sends or keeps anything; what takes long is done
+aside.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.errors import GatewayError, ModelNotFound
-from gateway.exchange import World
+from gateway.exchange import Ports, World
 from gateway.models.book import Computed, ModelBook, ServedModel
 from gateway.models.family import TargetReason
 from gateway.models.plan import PlanRules, plan_image
@@ -31,6 +32,9 @@ from gateway.types import (
     TokenEstimate,
     Usage,
 )
+
+# In a tile family a plan under a cap takes up to a millisecond, and sharing a budget several of them for each image.
+_ON_LOOP_IMAGES = 8
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
@@ -56,6 +60,16 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
     """On whose behalf, and within which bounds, images are looked at."""
     hosts = policy.hosts if world.may_fetch else ()
     return MediaScope(policy.tenant, policy.max_image_bytes, policy.max_input_pixels, hosts, world.media_deadline_s)
+
+
+async def plan_all(
+    policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], ports: Ports
+) -> tuple[ImagePlan, ...]:
+    """`plan_images`; a request of many images is planned aside, so that no other waits for it."""
+    version = ports.media.plan_version
+    if len(facts) <= _ON_LOOP_IMAGES:
+        return plan_images(policy, served, call, facts, version)
+    return await ports.aside(lambda: plan_images(policy, served, call, facts, version))
 
 
 def plan_images(

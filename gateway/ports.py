@@ -7,9 +7,9 @@ values, nobody below the journey records a metric or writes the access line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from gateway.errors import GatewayError
 from gateway.record import ExchangeRecord, RequestHead
@@ -27,11 +27,19 @@ from gateway.types import (
     TenantId,
 )
 
+_Made = TypeVar("_Made")
+
 
 class Clock(Protocol):
     def now_s(self) -> float:
         """Monotonic seconds."""
         ...
+
+
+class Aside(Protocol):
+    """Does pure work where it holds up nobody else, in a thread; what it raises is raised here."""
+
+    async def __call__(self, work: Callable[[], _Made], /) -> _Made: ...
 
 
 class Body(Protocol):

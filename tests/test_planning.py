@@ -9,9 +9,10 @@ import pytest
 from gateway.errors import AspectRatioExceeded, ModelNotFound
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
-from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_images, served_model
+from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_all, plan_images, served_model
 from gateway.policy.effective import Geometry, Mode, OnExcess
 from gateway.types import Change, ImageForm, Size
+from tests.journey.driver import drive
 from tests.journey.fakes import MODEL, facts, view
 from tests.journey.scenes import Setting
 from tests.policy.examples import call, part, policy
@@ -45,6 +46,19 @@ def test_plans_follow_the_policy_and_name_the_part_at_fault() -> None:
     with pytest.raises(AspectRatioExceeded) as caught:
         plan_images(policy(), served, call(part(0), part(1)), [large, facts(Size(10_000, 10))], "v")
     assert caught.value.part == part(1).name
+
+
+@pytest.mark.parametrize(("images", "trail"), [(8, ()), (9, ("aside",))])
+def test_many_images_are_planned_aside(images: int, trail: tuple[str, ...]) -> None:
+    served, ports = served_model(BOOK, policy(), VIEWS), Setting(b"{}").scene().ports
+    asked, given = call(*[part(index) for index in range(images)]), [facts(Size(2048, 2048))] * images
+    planned = []
+
+    async def plan() -> None:
+        planned.append(await plan_all(policy(max_pixels=262_144), served, asked, given, ports))
+
+    assert drive(plan()).trail == trail
+    assert planned == [plan_images(policy(max_pixels=262_144), served, asked, given, "test-1")]
 
 
 def test_bare_base64_is_passed_where_its_true_type_is_declared() -> None:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
+from typing import TypeVar
+
+_Made = TypeVar("_Made")
 
 
 @types.coroutine
 def suspend(label: str) -> Generator[str, None, None]:
     """Suspend exactly once; the driver sees ``label``."""
     yield label
+
+
+async def aside(work: Callable[[], _Made], /) -> _Made:
+    """Pure work that is done elsewhere: one await."""
+    await suspend("aside")
+    return work()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from gateway.types import (
     SourceFacts,
     TenantId,
 )
-from tests.journey.driver import suspend
+from tests.journey.driver import aside, suspend
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 STREAM_TYPE = ("Content-Type", "text/event-stream")
@@ -389,7 +389,7 @@ class Scene:
 
     @property
     def ports(self) -> Ports:
-        return Ports(FakeClock(), self.media, self.budgets, self.upstream, self.recorder, cut_elsewhere)
+        return Ports(FakeClock(), self.media, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside)
 
     @property
     def record(self) -> ExchangeRecord:

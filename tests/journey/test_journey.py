@@ -241,6 +241,28 @@ def test_nothing_is_learnt_where_the_engine_adds_what_it_has_kept() -> None:
         assert (world.book.estimate_text(served, 1000, 1) != before) is is_learnt
 
 
+@pytest.mark.parametrize(
+    ("fields", "policies", "is_learnt"),
+    [
+        ({}, {}, True),
+        ({"mm_processor_kwargs": {"max_pixels": 3136}}, {}, True),  # stripped: the engine never sees it
+        ({"mm_processor_kwargs": {"max_pixels": 3136}}, {"default": "engine_fields: allow\n"}, False),
+    ],
+)
+def test_one_clients_own_settings_teach_nothing_about_the_others(
+    fields: dict[str, Any], policies: dict[str, str], is_learnt: bool
+) -> None:
+    messages = [{"role": "user", "content": "word " * 200}]
+    asked = json.dumps({"model": MODEL, "messages": messages, **fields}).encode()
+    answer = json.dumps({"usage": {"prompt_tokens": 900, "completion_tokens": 1}}).encode()
+    setting = Setting(asked, (Answer(pieces=(answer,)),), policies=policy_set(**policies))
+    scene, world = setting.scene(), setting.world()
+    served = world.book.serve(MODEL, setting.views)
+    before = world.book.estimate_text(served, 1000, 1)
+    drive(travel(scene.client, OpenAIChat(), scene.ports, world))
+    assert (world.book.estimate_text(served, 1000, 1) != before) is is_learnt
+
+
 def test_an_engine_we_do_not_know_gets_no_field_of_ours() -> None:
     salted = policy_set(default="isolation:\n  cache_salt: tenant\n")
     generic = Setting(body(), policies=salted, views=(view("a", engine=EngineKind.GENERIC),))

@@ -67,7 +67,6 @@ def test_a_bare_configuration_counts_as_its_series_is_shipped(kind: str) -> None
         ),
         ({"model_type": "paligemma", "vision_config": {"image_size": 448, "patch_size": 14}}, None, 1024),
         ({"model_type": "gemma4"}, {"max_soft_tokens": 70}, 66),
-        ({"model_type": "internvl_chat"}, {"max_dynamic_patch": 10**9}, r"preprocessor_config.json: max_tiles"),
         ({"model_type": "gemma3"}, {"do_pan_and_scan": True}, 768),
         ({"model_type": "llava", "vision_config": {"model_type": "pixtral"}}, {"size": {"longest_edge": 1024}}, 2304),
     ],
@@ -121,6 +120,7 @@ def test_the_operator_wins_over_the_files() -> None:
         ({"model_type": "qwen3_vl"}, {"min_pixels": 9, "max_pixels": 8}, r"min_pixels: 9 is more than max_pixels"),
         ({"model_type": "qwen3_vl"}, {"size": 5}, r"preprocessor_config.json: size: must be an object"),
         ({"model_type": "internvl_chat", "max_dynamic_patch": -1}, None, r"config.json: max_dynamic_patch"),
+        ({"model_type": "internvl_chat"}, {"max_dynamic_patch": 10**9}, r"preprocessor_config.json: max_tiles"),
         ({"model_type": "gemma3"}, {"do_pan_and_scan": "yes"}, r"do_pan_and_scan: must be true or false"),
     ],
 )
