@@ -17,7 +17,7 @@ Row = Mapping[str, str]
 class Kind(StrEnum):
     """What a table tells; the columns that its header must have."""
 
-    IMAGES = "family checkpoint params_json width height n_images tokens struct_tokens"
+    IMAGES = "family checkpoint params_json width height n_images tokens"
     KV = "model config_json bytes_per_token bytes_per_token_global vllm_block_tokens"
     POSITIONS = "family grid_thw_patches image_tokens position_advance_of_images"
     VIDEOS = "family checkpoint params duration_s fps total_frames sampled_frames grid_t tokens"
@@ -41,17 +41,32 @@ class Group:
 def groups_in(directory: Path) -> list[Group]:
     """All groups of all tables of a directory; none where no file is such a table."""
     found: list[Group] = []
-    for path in sorted(directory.glob("*.csv")):
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            kind = _kind(reader.fieldnames or ())
-            if kind is not None:
-                found += _grouped(kind, path.name, list(reader))
+    files = sorted(directory.iterdir()) if directory.is_dir() else []
+    for path in files:
+        if path.suffix.lower() == ".csv" and path.is_file():
+            found += _groups_of(path)
     return found
 
 
+def _groups_of(path: Path) -> list[Group]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines(keepends=True)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: is not UTF-8: {error}") from None
+    reader = csv.DictReader(lines)
+    reader.fieldnames = [column.strip() for column in reader.fieldnames or ()]
+    kind = _kind(reader.fieldnames)
+    if kind is None:
+        return []
+    rows = list(reader)
+    for number, row in enumerate(rows, start=1):
+        if None in row or None in row.values():
+            raise ValueError(f"{path}: row {number} has not as many cells as the header")
+    return _grouped(kind, path.name, rows)
+
+
 def _kind(columns: Iterable[str]) -> Kind | None:
-    present = {column.strip() for column in columns}
+    present = set(columns)
     return next((kind for kind in Kind if present.issuperset(kind.value.split())), None)
 
 
@@ -65,7 +80,7 @@ def _grouped(kind: Kind, file: str, rows: list[dict[str, str]]) -> list[Group]:
     }[kind]
     by_name: dict[str, list[Row]] = {}
     for row in rows:
-        by_name.setdefault(" ".join(row[key] for key in keys), []).append(row)
+        by_name.setdefault(" ".join(row.get(key, "") for key in keys), []).append(row)
     return [Group(kind, file, name, tuple(members)) for name, members in by_name.items()]
 
 
