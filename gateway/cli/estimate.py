@@ -60,12 +60,14 @@ def read_size(text: str) -> Size:
     if given:
         return Size(int(given[1]), int(given[2]))
     path = Path(text)
-    if not path.is_file():
-        raise fail(f"{text} is neither a size (1280x720) nor a file.", code=2)
     try:
+        if not path.is_file():
+            raise fail(f"{text} is neither a size (1280x720) nor a file.", code=2)
         return probe_all(path.read_bytes()).upright
     except GatewayError as error:
         raise fail(f"{text}: {error.message}", code=2) from None
+    except OSError as error:
+        raise fail(f"{text[:128]}: cannot be read: {error.strerror}", code=2) from None
 
 
 def read_pixels(text: str) -> int:

@@ -41,9 +41,10 @@ def _row(client: httpx.Client, served: ServedModel, size: Size, text: dict[str, 
     usage = _usage(client, served.name, size)
     if isinstance(usage, str):
         return row | {"error": usage}
-    details = usage.get("prompt_tokens_details") or {}
-    reported = (details.get("multimodal_tokens") or {}).get("image")
-    if isinstance(reported, int):
+    details = usage.get("prompt_tokens_details")
+    by_kind = details.get("multimodal_tokens") if isinstance(details, dict) else None
+    reported = by_kind.get("image") if isinstance(by_kind, dict) else None
+    if isinstance(reported, int) and not isinstance(reported, bool):
         predicted, actual = price.tokens, reported
     else:
         predicted, actual = price.prompt_tokens, int(usage["prompt_tokens"]) - int(text["prompt_tokens"])

@@ -83,6 +83,7 @@ def test_an_impossible_size_is_a_row_and_an_exit_code(arguments: list[str]) -> N
     ("arguments", "said"),
     [
         (["large"], "neither a size"),
+        (["x" * 5000], "cannot be read"),
         (["640x480", "--tenant", "nobody"], "no tenant 'nobody'; known: default"),
         (["640x480", "--task", "dance"], "allowed here: chat, ocr"),
         (["640x480", "--policies", "no-such-folder"], "there is no such folder"),

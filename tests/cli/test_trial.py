@@ -67,6 +67,16 @@ def test_otherwise_the_prompts_growth_is() -> None:
 
 
 @pytest.mark.parametrize(
+    "details", [[], [1], "odd", {"multimodal_tokens": [1]}, {"multimodal_tokens": {"image": True}}]
+)
+def test_details_of_another_shape_are_none(details: object) -> None:
+    usage = {"prompt_tokens": 9, "prompt_tokens_details": details}
+    with engine(json.dumps({"usage": usage}).encode()) as url:
+        rows = trial_rows(view("a", url=url), SERVED, None)
+    assert (rows[0]["predicted"], rows[0]["actual"]) == (66, 0)
+
+
+@pytest.mark.parametrize(
     ("answer", "status", "said"),
     [
         (b"{}", 200, "no usage"),
