@@ -109,8 +109,8 @@ class Ledger:
 def explaining_cap(seen: Sequence[Observation], family: Family, checkpoint: Checkpoint) -> int | None:
     """The pixel cap under which every observation comes out, if there is one and the sizes are of several kinds.
 
-    Tokens never fall when the cap rises, so each observation leaves an interval of caps; all must overlap. Of what is
-    left the roundest in grid cells is taken, since operators write such numbers.
+    Tokens never fall when the cap rises, so each observation narrows the interval of caps that the earlier ones
+    leave. Of what is left the roundest in grid cells is taken, since operators write such numbers.
     """
     if len({each.sizes for each in seen}) < 2:
         return None
@@ -119,31 +119,35 @@ def explaining_cap(seen: Sequence[Observation], family: Family, checkpoint: Chec
     low, high = max(_cell_pixels(checkpoint), checkpoint.min_pixels), checkpoint.max_pixels
     for each in seen:
         try:
-            least = _first_cap(each, family, checkpoint, each.actual_tokens)
-            beyond = _first_cap(each, family, checkpoint, each.actual_tokens + 1)
+            if not _is_in_reach(each, family, checkpoint, low):
+                return None
+            low = _first_cap(each, family, checkpoint, each.actual_tokens, low, high)
+            high = _first_cap(each, family, checkpoint, each.actual_tokens + 1, low, high) - 1
         except GatewayError:
             return None
-        low, high = max(low, least), min(high, beyond - 1)
-    if low > high:
-        return None
+        if low > high:
+            return None
     cap = _roundest(low, high, _cell_pixels(checkpoint))
     under = checkpoint.with_(max_pixels=cap)
     return cap if all(counted(each.sizes, family, under) == each.actual_tokens for each in seen) else None
+
+
+def _is_in_reach(seen: Observation, family: Family, checkpoint: Checkpoint, low: int) -> bool:
+    """Whether any cap comes to the count at all; most families of tiles have none that changes anything."""
+    fewest = counted(seen.sizes, family, checkpoint.with_(max_pixels=low))
+    return fewest <= seen.actual_tokens <= counted(seen.sizes, family, checkpoint)
 
 
 def _cell_pixels(checkpoint: Checkpoint) -> int:
     return max(1, checkpoint.factor) ** 2
 
 
-def _first_cap(seen: Observation, family: Family, checkpoint: Checkpoint, tokens: int) -> int:
-    """The smallest cap at which the observation's images come to at least so many tokens; one above all if none."""
-    low, high = 1, checkpoint.max_pixels + 1
+def _first_cap(seen: Observation, family: Family, checkpoint: Checkpoint, tokens: int, low: int, high: int) -> int:
+    """The smallest cap from ``low`` to ``high`` at which the images come to so many tokens; one above all if none."""
+    high += 1
     while low < high:
         middle = (low + high) // 2
-        if (
-            middle <= checkpoint.max_pixels
-            and counted(seen.sizes, family, checkpoint.with_(max_pixels=middle)) < tokens
-        ):
+        if counted(seen.sizes, family, checkpoint.with_(max_pixels=middle)) < tokens:
             low = middle + 1
         else:
             high = middle

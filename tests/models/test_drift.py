@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.models.catalog import shipped_catalog
+from gateway.models.checkpoint import Checkpoint
 from gateway.models.drift import ENOUGH, FORGIVEN, Finding, Ledger, Observation, counted, explaining_cap
 from gateway.models.families import family_of
-from gateway.types import Size
+from gateway.models.family import Family
+from gateway.types import ImageTokens, Size
 
 CHECKPOINT = shipped_catalog().find("Qwen/Qwen3-VL-8B-Instruct").checkpoint
 FAMILY = family_of(CHECKPOINT.family)
@@ -110,3 +115,21 @@ def test_nonsense_does_not_make_requests_too_large_to_serve() -> None:
     for size in PHOTOGRAPHS[:ENOUGH]:
         ledger.take(Observation((size,), 10**9), FAMILY, CHECKPOINT, may_learn=True)
     assert 0 < ledger.surplus_tokens(1000) < 20_000
+
+
+@pytest.mark.parametrize(("name", "most"), [("AIDC-AI/Ovis2-8B", 2), ("Qwen/Qwen3-VL-8B-Instruct", 120)])
+def test_a_strange_engine_does_not_cost_its_arithmetic(name: str, most: int) -> None:
+    """In tiles a price takes long and no cap changes it; on grids the first response narrows the search for all."""
+    checkpoint = shipped_catalog().find(name).checkpoint
+    family = family_of(checkpoint.family)
+    asked: list[int] = []
+
+    class Counting:
+        def request_tokens(self, sizes: Sequence[Size], under: Checkpoint) -> tuple[ImageTokens, ...]:
+            asked.append(under.max_pixels)
+            return family.request_tokens(sizes, under)
+
+    sizes = [(Size(900 + 131 * step, 1100), Size(1500, 900 + 77 * step)) for step in range(8)]
+    seen = [Observation(each, counted(each, family, checkpoint) // 2 + 1) for each in sizes]
+    assert explaining_cap(seen, cast("Family", Counting()), checkpoint) is None
+    assert 0 < len(asked) <= most
