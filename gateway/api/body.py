@@ -23,6 +23,8 @@ def refuse_unread(request: web.BaseRequest, limit_bytes: int) -> None:
     coding = request.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("", "identity"):
         raise UnsupportedEncoding
+    if any(value.strip().lower() != "chunked" for value in request.headers.getall("Transfer-Encoding", ())):
+        raise Malformed("Of the transfer codings only chunked is understood.", part="Transfer-Encoding")
     declared = request.content_length
     if declared is not None and declared > limit_bytes:
         raise _too_large(limit_bytes)
@@ -57,7 +59,8 @@ async def next_piece(request: web.BaseRequest, silence_s: float) -> bytes:
 async def read_body(request: web.BaseRequest, slab: Slab, limit_bytes: int, silence_s: float) -> Body:
     """Read the whole body. The caller owns it and closes it.
 
-    Raises UnsupportedEncoding, BodyTooLarge, BodyMemoryExhausted (too many large bodies in flight), Malformed.
+    Raises UnsupportedEncoding, BodyTooLarge, BodyMemoryExhausted (too many large bodies in flight), and Malformed for
+    broken framing and for transfer codings besides chunked (the parser undoes only that one).
     """
     refuse_unread(request, limit_bytes)
     await invite(request)

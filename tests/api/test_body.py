@@ -103,6 +103,20 @@ async def test_identity_is_no_coding(coding: str) -> None:
         assert (await wire.answer()).status == 200
 
 
+@pytest.mark.parametrize("coding", ["gzip, chunked", "identity, chunked"])
+async def test_transfer_codings_that_nobody_undoes_are_refused(coding: str) -> None:
+    async with serving(reading([])) as (_, wire):
+        await wire.send(post(b"1\r\nx\r\n0\r\n\r\n", f"Transfer-Encoding: {coding}", length=False))
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "malformed")
+
+
+async def test_chunked_is_understood_however_it_is_spelt() -> None:
+    async with serving(reading([])) as (_, wire):
+        await wire.send(post(b"1\r\nx\r\n0\r\n\r\n", "Transfer-Encoding: Chunked", length=False))
+        assert (await wire.answer()).body == b"x"
+
+
 async def test_expect_100_invites_the_body_and_only_one_that_is_wanted() -> None:
     async with serving(reading([])) as (_, wire):
         await wire.send(post(b"", "Expect: 100-continue", "Content-Length: 3", length=False))
