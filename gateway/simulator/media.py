@@ -37,7 +37,7 @@ def read_data_url(url: str, engine: EngineKind) -> bytes:
     if not comma:
         raise Refusal(400, "Invalid data URL: no comma")
     _, _, coding = header.partition(":")[2].partition(";")
-    if engine is EngineKind.VLLM and coding != "base64":
+    if engine is EngineKind.VLLM and coding != "base64":  # vLLM 0.32 answers with these very words, status and type
         raise Refusal(501, "Only base64 data URLs are supported for now.", "NotImplementedError")
     return _decode_base64(payload)
 
