@@ -32,6 +32,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import Ports, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
+from gateway.gauges import Canary, Moment, gauges
 from gateway.journey import travel
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
@@ -49,8 +50,6 @@ from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
 
-CANARY_PERIOD_S = 0.010
-STALL_S = 0.050
 RECORD_EVERY_S = 0.050
 GC_THRESHOLDS = (20_000, 50, 100)
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -81,7 +80,7 @@ class Gateway:
         self._log = JsonLog(settings.log.level, access=settings.log.access)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
-        self._beat_s = self._clock.now_s()
+        self._canary = Canary(self._metrics, self._clock)
         self._inflight: dict[int, tuple[float, str]] = {}
         # One thread: more would only take the interpreter's lock from the loop more often.
         self._cutter = ThreadPoolExecutor(1, "cut")
@@ -180,9 +179,9 @@ class Gateway:
             reuse_port=self._reuse_port,
         )
         data_port = await self._data.start()
-        self._metrics.sample(self._samples)
+        self._metrics.sample(self._gauges)
         view = AdminView(
-            beat_age_s=lambda: self._clock.now_s() - self._beat_s,
+            beat_age_s=self._canary.beat_age_s,
             readiness=self._readiness,
             render_metrics=self._render_metrics,
             config=lambda: masked(self.settings),
@@ -193,7 +192,7 @@ class Gateway:
         )
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()
-        self._tasks.append(loop.create_task(self._canary()))
+        self._tasks.append(loop.create_task(self._canary.keep_beating()))
         self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.views)))
         # What start-up made lives as long as the process: keep the collector from walking it again and again.
         gc.collect()
@@ -323,6 +322,24 @@ class Gateway:
         self._recorder.flush()
         return self._metrics.render()
 
+    def _gauges(self) -> Iterator[Sample]:
+        """Called in the admin thread: reads only what is swapped whole or is a plain number."""
+        return gauges(
+            Moment(
+                now_s=self._clock.now_s(),
+                inflight=list(self._inflight.values()),
+                media=self._media.facts(),
+                views=self._upstream.views(),
+                tenants=self.world.policies.tenants,
+                reserved_kv_tokens=self._budgets.inflight_kv_tokens,
+                log_lines_dropped=self._log.dropped,
+                reload_ok=self._reload_ok,
+                reloaded_at=self._reloaded_at,
+                draining=self._draining.is_set(),
+                codec_backend=self._codec_backend,
+            )
+        )
+
     def _is_ready(self) -> bool:
         return not self._draining.is_set() and self._media.alive
 
@@ -332,62 +349,6 @@ class Gateway:
             "configuration_loaded": True,
             "image_worker_alive": self._media.alive,
         }
-
-    async def _canary(self) -> None:
-        """Beat for liveness and measure how late a short sleep comes back."""
-        loop = asyncio.get_running_loop()
-        while True:
-            asked = loop.time()
-            await asyncio.sleep(CANARY_PERIOD_S)
-            lag_s = max(0.0, loop.time() - asked - CANARY_PERIOD_S)
-            self._beat_s = self._clock.now_s()
-            self._metrics.observe("loop_lag_seconds", lag_s)
-            if lag_s > STALL_S:
-                self._metrics.inc("loop_stalls_total")
-
-    def _samples(self) -> Iterator[Sample]:
-        """Called in the admin thread: reads only what is swapped whole or is a plain number."""
-        inflight = list(self._inflight.values())
-        for name in {name for _, name in inflight} | {dialect.name for dialect in DIALECTS}:
-            yield "requests_inflight", (name,), sum(1 for _, each in inflight if each == name)
-        now_s = self._clock.now_s()
-        yield "oldest_request_seconds", (), max((now_s - started_s for started_s, _ in inflight), default=0.0)
-        media = self._media.facts()
-        pool = media.pool
-        yield "pool_workers", (), pool.workers
-        yield "pool_busy", (), pool.busy
-        yield "pool_queued", (), pool.queued
-        yield "pool_memory_bytes", (), pool.rss_bytes
-        for reason, count in pool.restarts.items():
-            yield "pool_restarts_total", (reason,), count
-        yield "log_lines_dropped_total", (), self._log.dropped
-        yield "body_memory_bytes", (), media.slab_in_use_bytes
-        yield "prepared_cache_bytes", (), media.prepared_bytes
-        yield from self._tenant_gauges()
-        yield from self._backend_gauges()
-        yield "config_last_reload_successful", (), float(self._reload_ok)
-        yield "config_last_reload_success_timestamp_seconds", (), self._reloaded_at
-        yield "draining", (), float(self._draining.is_set())
-        yield "build_info", (__version__, self._codec_backend), 1.0
-
-    def _tenant_gauges(self) -> Iterator[Sample]:
-        for name, tenant in self.world.policies.tenants.items():
-            yield "budget_reserved_tokens", (name,), self._budgets.inflight_kv_tokens(name)
-            limit = tenant.settings["kv_tokens_in_flight"].value
-            if isinstance(limit, int):
-                yield "budget_limit_tokens", (name,), limit
-
-    def _backend_gauges(self) -> Iterator[Sample]:
-        for view in self._upstream.views():
-            label = (view.name,)
-            yield "backend_up", label, float(view.healthy)
-            yield "backend_inflight", label, view.inflight_requests
-            if view.engine_waiting is not None:
-                yield "backend_queued", label, view.engine_waiting
-            if view.kv_use_ratio is not None:
-                yield "backend_kv_ratio", label, view.kv_use_ratio
-            if view.scraped_age_s is not None:
-                yield "backend_telemetry_age_seconds", label, view.scraped_age_s
 
 
 T = TypeVar("T")

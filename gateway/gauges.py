@@ -1,0 +1,111 @@
+"""What the gateway is at one moment, as numbers: every gauge of /metrics, and the canary that measures the loop's lag.
+
+Decided here: which fact is which gauge. Not decided here: what a gauge means (``telemetry.catalogue``), the facts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gateway import __version__
+from gateway.dialects import DIALECTS
+from gateway.media.service import MediaFacts
+from gateway.policy.policyset import TenantPolicy
+from gateway.ports import Clock
+from gateway.telemetry.metrics import Metrics, Sample
+from gateway.types import BackendView, TenantId
+
+CANARY_PERIOD_S = 0.010
+STALL_S = 0.050
+
+
+class Canary:
+    """Beats for liveness and measures how late a short sleep comes back."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics = metrics
+        self._clock = clock
+        self._beat_s = clock.now_s()
+
+    def beat_age_s(self) -> float:
+        """Seconds since the loop last came round; asked from the admin thread."""
+        return self._clock.now_s() - self._beat_s
+
+    async def keep_beating(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            asked_s = loop.time()
+            await asyncio.sleep(CANARY_PERIOD_S)
+            lag_s = max(0.0, loop.time() - asked_s - CANARY_PERIOD_S)
+            self._beat_s = self._clock.now_s()
+            self._metrics.observe("loop_lag_seconds", lag_s)
+            if lag_s > STALL_S:
+                self._metrics.inc("loop_stalls_total")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """The facts behind one scrape. ``inflight`` holds (start by the clock, dialect) of every exchange."""
+
+    now_s: float
+    inflight: Sequence[tuple[float, str]]
+    media: MediaFacts
+    views: Sequence[BackendView]
+    tenants: Mapping[TenantId, TenantPolicy]
+    reserved_kv_tokens: Callable[[TenantId], int]
+    log_lines_dropped: int
+    reload_ok: bool
+    reloaded_at: float
+    draining: bool
+    codec_backend: str
+
+
+def gauges(moment: Moment) -> Iterator[Sample]:
+    """Every gauge's samples: its name in the catalogue, its labels, its value."""
+    for name in {name for _, name in moment.inflight} | {dialect.name for dialect in DIALECTS}:
+        yield "requests_inflight", (name,), sum(1 for _, each in moment.inflight if each == name)
+    ages_s = (moment.now_s - started_s for started_s, _ in moment.inflight)
+    yield "oldest_request_seconds", (), max(ages_s, default=0.0)
+    yield from _media_gauges(moment.media)
+    yield "log_lines_dropped_total", (), moment.log_lines_dropped
+    yield from _tenant_gauges(moment)
+    yield from _backend_gauges(moment.views)
+    yield "config_last_reload_successful", (), float(moment.reload_ok)
+    yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at
+    yield "draining", (), float(moment.draining)
+    yield "build_info", (__version__, moment.codec_backend), 1.0
+
+
+def _media_gauges(media: MediaFacts) -> Iterator[Sample]:
+    pool = media.pool
+    yield "pool_workers", (), pool.workers
+    yield "pool_busy", (), pool.busy
+    yield "pool_queued", (), pool.queued
+    yield "pool_memory_bytes", (), pool.rss_bytes
+    for reason, count in pool.restarts.items():
+        yield "pool_restarts_total", (reason,), count
+    yield "body_memory_bytes", (), media.slab_in_use_bytes
+    yield "prepared_cache_bytes", (), media.prepared_bytes
+
+
+def _tenant_gauges(moment: Moment) -> Iterator[Sample]:
+    for name, tenant in moment.tenants.items():
+        yield "budget_reserved_tokens", (name,), moment.reserved_kv_tokens(name)
+        limit = tenant.settings["kv_tokens_in_flight"].value
+        if isinstance(limit, int):
+            yield "budget_limit_tokens", (name,), limit
+
+
+def _backend_gauges(views: Sequence[BackendView]) -> Iterator[Sample]:
+    for view in views:
+        label = (view.name,)
+        yield "backend_up", label, float(view.healthy)
+        yield "backend_inflight", label, view.inflight_requests
+        if view.engine_waiting is not None:
+            yield "backend_queued", label, view.engine_waiting
+        if view.kv_use_ratio is not None:
+            yield "backend_kv_ratio", label, view.kv_use_ratio
+        if view.scraped_age_s is not None:
+            yield "backend_telemetry_age_seconds", label, view.scraped_age_s

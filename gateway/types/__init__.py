@@ -1,0 +1,85 @@
+"""The nouns that more than one package speaks of: frozen values, no behaviour beyond simple arithmetic.
+
+Decided here: what a request's parts are called and which units they carry. Not decided here: how any value is
+computed (the package that owns the stage does that).
+"""
+
+from gateway.types.backends import (
+    BackendView,
+    EngineKind,
+    RequestCost,
+)
+from gateway.types.body import (
+    Buffer,
+    Call,
+    ImageForm,
+    ImagePart,
+    Json,
+    JsonObject,
+    LongString,
+    OtherMedium,
+    Span,
+    Usage,
+)
+from gateway.types.media import (
+    Change,
+    ColourModel,
+    ImageFormat,
+    ImagePlan,
+    OutputFormat,
+    Prepared,
+    Probe,
+    Size,
+    SourceFacts,
+)
+from gateway.types.names import (
+    BackendName,
+    ContentDigest,
+    HeaderList,
+    PlacementDigest,
+    Pointer,
+    RequestId,
+    TaskName,
+    TenantId,
+    dotted,
+)
+from gateway.types.tokens import (
+    ImageTokens,
+    TokenEstimate,
+)
+
+__all__ = [
+    "BackendName",
+    "BackendView",
+    "Buffer",
+    "Call",
+    "Change",
+    "ColourModel",
+    "ContentDigest",
+    "EngineKind",
+    "HeaderList",
+    "ImageForm",
+    "ImageFormat",
+    "ImagePart",
+    "ImagePlan",
+    "ImageTokens",
+    "Json",
+    "JsonObject",
+    "LongString",
+    "OtherMedium",
+    "OutputFormat",
+    "PlacementDigest",
+    "Pointer",
+    "Prepared",
+    "Probe",
+    "RequestCost",
+    "RequestId",
+    "Size",
+    "SourceFacts",
+    "Span",
+    "TaskName",
+    "TenantId",
+    "TokenEstimate",
+    "Usage",
+    "dotted",
+]

@@ -1,0 +1,59 @@
+"""A backend as routing sees it, and what one request will ask of it. Not decided here: how either is found out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.types.names import BackendName
+
+
+class EngineKind(StrEnum):
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    GENERIC = "generic"
+
+
+@dataclass(frozen=True, slots=True)
+class BackendView:
+    """One backend as routing sees it at one moment: discovered facts, health and load. Immutable.
+
+    ``None`` = not known. ``queued_prefill_tokens`` are ours, uncached, unanswered. ``returns``: how often it came back.
+    """
+
+    name: BackendName
+    url: str
+    engine: EngineKind
+    engine_version: str | None = None
+    models: tuple[str, ...] = ()
+    model_root: str | None = None
+    healthy: bool = True
+    draining: bool = False
+    vision: bool = True
+    context_tokens: int | None = None
+    kv_capacity_tokens: int | None = None
+    kv_block_tokens: int | None = None
+    max_pixels: int | None = None
+    max_images: int | None = None
+    inflight_requests: int = 0
+    inflight_kv_tokens: int = 0
+    queued_prefill_tokens: int = 0
+    queued_encode_patches: int = 0
+    engine_running: int | None = None
+    engine_waiting: int | None = None
+    kv_use_ratio: float | None = None
+    scraped_age_s: float | None = None
+    returns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestCost:
+    """What one request will ask of a backend, for its account and for the decision."""
+
+    prompt_tokens: int
+    output_tokens: int
+    encode_patches: int
+
+    @property
+    def kv_tokens(self) -> int:
+        return self.prompt_tokens + self.output_tokens

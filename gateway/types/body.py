@@ -1,0 +1,124 @@
+"""What a chat request is made of, whatever its dialect: bytes of its body, its media, the call, the answering usage.
+
+Decided here: the names of the parts. Not decided here: where they stand in a body (`dialects`, `splice`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol, TypeAlias
+
+from gateway.types.names import Pointer, dotted
+
+Json: TypeAlias = "bool | int | float | str | LongString | list[Json] | dict[str, Json] | None"
+JsonObject: TypeAlias = "dict[str, Json]"
+
+
+class Buffer(Protocol):
+    """What a body is kept in: ``bytes`` or a shared ``mmap``; both search without copying."""
+
+    def find(self, sub: bytes, start: int, end: int, /) -> int: ...
+
+    def __getitem__(self, key: slice, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A half-open byte range of the body's buffer."""
+
+    start: int
+    stop: int
+
+    @property
+    def byte_count(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, slots=True)
+class LongString:
+    """A JSON string too long to be parsed; its bytes stay in the body between (not including) the quotes.
+
+    ``text_byte_count`` is its length as UTF-8 once escapes are resolved, where that was counted (not for data URLs).
+    """
+
+    span: Span
+    has_escapes: bool
+    text_byte_count: int | None = None
+    is_data_url: bool = False
+
+
+class ImageForm(StrEnum):
+    """How a prepared image is written: in place of the source string, or (base64_source) of the object around it."""
+
+    DATA_URL = "data_url"
+    BASE64 = "base64"
+    BASE64_SOURCE = "base64_source"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """One image of the request, in the order of the prompt; errors ``name`` it messages.1.content.0.image_url.
+
+    ``pointer`` is where the source string stands; ``part`` the content part around it (where fields are added);
+    ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
+    part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
+    ``media_type`` was declared beside bare base64.
+    """
+
+    pointer: Pointer
+    part: Pointer
+    source: str | LongString
+    message_index: int
+    detail: str | None = None
+    wrap: bool = False
+    retype: bool = False
+    foreign_fields: tuple[str, ...] = ()
+    form: ImageForm = ImageForm.DATA_URL
+    media_type: str | None = None
+
+    @property
+    def name(self) -> str:
+        return dotted(self.pointer[:-1] if self.pointer[-1] == "url" else self.pointer)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMedium:
+    """A video or sound of the request. ``is_inline`` = its bytes are in the body, so no engine need fetch anything."""
+
+    name: str
+    is_inline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What the journey needs to know of a chat request, whatever its dialect.
+
+    ``text_bytes`` counts the UTF-8 bytes of text the chat template will see; image sources count nothing.
+    ``foreign_fields`` are the engine-internal fields a client sent (stripped before forwarding). ``is_continued``: the
+    engine adds messages that it has kept, so its counts are not of this request alone.
+    """
+
+    model: str | None
+    stream: bool
+    wants_usage: bool
+    output_limit_tokens: int | None
+    images: tuple[ImagePart, ...]
+    text_bytes: int
+    message_count: int
+    choices: int = 1
+    user: str | None = None
+    task: str | None = None
+    other_media: tuple[OtherMedium, ...] = ()
+    foreign_fields: tuple[Pointer, ...] = ()
+    is_continued: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Token usage as an engine reported it; ``None`` where it did not say."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int | None = None
+    image_tokens: int | None = None

@@ -1,0 +1,171 @@
+"""An image on its way: what its header says, what is planned for it, what came out.
+
+Decided here: names and units; sizes are pixels *after* orientation unless a name says raster. Not decided here: how any
+value is computed (`media`, `models`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.types.names import ContentDigest, PlacementDigest
+from gateway.types.tokens import ImageTokens
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Width and height in pixels."""
+
+    width: int
+    height: int
+
+    @property
+    def pixels(self) -> int:
+        return self.width * self.height
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.height}"
+
+
+class ImageFormat(StrEnum):
+    """Formats recognised by magic bytes; the data URL's own media type is never believed."""
+
+    JPEG = "jpeg"
+    PNG = "png"
+    WEBP = "webp"
+    GIF = "gif"
+    BMP = "bmp"
+    TIFF = "tiff"
+    AVIF = "avif"
+    HEIC = "heic"
+    JPEG2000 = "jpeg2000"
+    SVG = "svg"
+    PDF = "pdf"
+    ICO = "ico"
+
+    @property
+    def media_type(self) -> str:
+        return _MEDIA_TYPES.get(self, f"image/{self.value}")
+
+
+_MEDIA_TYPES = {
+    ImageFormat.JPEG2000: "image/jp2",
+    ImageFormat.SVG: "image/svg+xml",
+    ImageFormat.PDF: "application/pdf",
+    ImageFormat.ICO: "image/x-icon",
+}
+
+
+class ColourModel(StrEnum):
+    GREY = "grey"
+    RGB = "rgb"
+    PALETTE = "palette"
+    CMYK = "cmyk"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What an image's header says, before any pixel is decoded.
+
+    ``raster`` is the stored size; ``orientation`` the EXIF value 1..8 (unknown values read as 1). ``complete`` is
+    ``False`` where the file's own end mark or declared length is missing. ``scans`` counts JPEG scans (1 = baseline).
+    """
+
+    format: ImageFormat
+    raster: Size
+    orientation: int = 1
+    frames: int = 1
+    bits_per_sample: int = 8
+    colour: ColourModel = ColourModel.RGB
+    has_alpha: bool = False
+    progressive: bool = False
+    scans: int = 1
+    complete: bool = True
+
+    @property
+    def upright(self) -> Size:
+        """The size after orientation: tags 5 to 8 swap the sides."""
+        if self.orientation >= 5:
+            return Size(self.raster.height, self.raster.width)
+        return self.raster
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """All that is known of one image source once it has been looked at (stage *fetch*).
+
+    ``canonical`` means that the string in the body is already a data URL with a lower-case scheme and marker, the true
+    media type and strict padded base64, so it may be passed byte for byte; ``bare_base64`` that it is the latter alone.
+    """
+
+    byte_count: int
+    placement: PlacementDigest
+    content: ContentDigest
+    probe: Probe
+    canonical: bool
+    remote: bool = False
+    bare_base64: bool = False
+
+
+class Change(StrEnum):
+    """Why an image is not passed byte for byte; each is counted by reason."""
+
+    RESIZED = "resized"
+    ENLARGED = "enlarged"
+    ORIENTATION = "orientation"
+    FRAMES = "frames"
+    BIT_DEPTH = "bit_depth"
+    ALPHA = "alpha"
+    COLOUR = "colour"
+    FORMAT = "format"
+    DATA_URL = "data_url"
+    REMOTE = "remote"
+
+
+class OutputFormat(StrEnum):
+    """``auto`` keeps photographs JPEG and everything that came lossless PNG; the worker decides by content."""
+
+    AUTO = "auto"
+    JPEG = "jpeg"
+    PNG = "png"
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePlan:
+    """What will be done to one image: the only input besides the source bytes that the worker's output depends on.
+
+    ``changes`` empty = pass the source string untouched; only ``data_url``/``remote`` = the original file bytes in a
+    canonical data URL, no pixel decoded; anything else = decode, orient, flatten on ``background``, resize, encode.
+    ``version`` names codec backend, library versions and settings: same source + same plan = same bytes everywhere.
+    """
+
+    original: Size
+    target: Size
+    changes: tuple[Change, ...]
+    output: OutputFormat
+    jpeg_quality: int
+    background: tuple[int, int, int]
+    version: str
+    before: ImageTokens
+    after: ImageTokens
+
+    @property
+    def untouched(self) -> bool:
+        return not self.changes
+
+    @property
+    def keeps_file(self) -> bool:
+        """Whether the original file's bytes are delivered (perhaps under another spelling of the data URL)."""
+        return all(change in (Change.DATA_URL, Change.REMOTE) for change in self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One prepared image: the whole canonical data URL as ASCII, safe inside a JSON string without escaping."""
+
+    data_url: bytes
+    size: Size
+    format: ImageFormat
+    file_byte_count: int
+    file_sha256: bytes | None = None

@@ -1,0 +1,77 @@
+"""The gauges of one moment, and the canary."""
+
+from __future__ import annotations
+
+import asyncio
+from types import MappingProxyType
+
+from gateway.gauges import Canary, Moment, gauges
+from gateway.media.job import PoolFacts
+from gateway.media.service import MediaFacts
+from gateway.policy.policyset import builtin_policies
+from gateway.telemetry.catalogue import DECLARATIONS
+from gateway.telemetry.metrics import Metrics
+from gateway.types import BackendName, BackendView, EngineKind
+
+POOL = PoolFacts(2, 1, 3, 0.5, 1_000, 2_000, MappingProxyType({"crash": 4}))
+
+
+def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) -> Moment:
+    return Moment(
+        now_s=100.0,
+        inflight=inflight,
+        media=MediaFacts(POOL, 10, 20, 1, 2, 30),
+        views=views,
+        tenants=builtin_policies().tenants,
+        reserved_kv_tokens=lambda _tenant: 77,
+        log_lines_dropped=5,
+        reload_ok=True,
+        reloaded_at=1_000.0,
+        draining=False,
+        codec_backend="vips",
+    )
+
+
+def test_every_gauge_is_in_the_catalogue_with_its_labels() -> None:
+    view = BackendView(
+        BackendName("a"), "http://a", EngineKind.VLLM, engine_waiting=1, kv_use_ratio=0.5, scraped_age_s=2.0
+    )
+    declared = {metric.name: metric for metric in DECLARATIONS}
+    for name, labels, _ in gauges(moment(view)):
+        assert len(labels) == len(declared[name].labels), name
+
+
+def test_what_is_not_known_of_a_backend_is_not_told() -> None:
+    names = {name for name, _, _ in gauges(moment(BackendView(BackendName("a"), "http://a", EngineKind.GENERIC)))}
+    assert "backend_up" in names
+    assert not names & {"backend_queued", "backend_kv_ratio", "backend_telemetry_age_seconds"}
+
+
+def test_the_oldest_request_is_told_by_its_age() -> None:
+    told = {(name, labels): value for name, labels, value in gauges(moment(inflight=((40.0, "x"), (90.0, "x"))))}
+    assert told["oldest_request_seconds", ()] == 60.0
+    assert told["requests_inflight", ("x",)] == 2
+    assert told["pool_restarts_total", ("crash",)] == 4
+    assert told["budget_reserved_tokens", ("default",)] == 77
+
+
+class Hands:
+    """A clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.at_s = 0.0
+
+    def now_s(self) -> float:
+        return self.at_s
+
+
+async def test_the_canary_beats_while_the_loop_turns() -> None:
+    clock = Hands()
+    canary = Canary(Metrics(), clock)
+    clock.at_s = 5.0
+    assert canary.beat_age_s() == 5.0
+    beating = asyncio.create_task(canary.keep_beating())
+    while canary.beat_age_s() > 0:  # noqa: ASYNC110  # the canary sets no event
+        await asyncio.sleep(0)
+    beating.cancel()
+    await asyncio.gather(beating, return_exceptions=True)
