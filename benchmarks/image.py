@@ -97,7 +97,7 @@ def _measure(picture: Picture, backend: codecs.CodecBackend, rounds: int) -> dic
     probe = probe_all(data)
     plan = _plan(probe, backend.fingerprint)
     rendered = backend.render(data, probe, plan)
-    steps = native_steps(data, probe, plan.target, rendered.format)
+    steps = native_steps(data, probe, plan, rendered.format)
     job, check = _worker_job(data, plan, backend)
     timings = interleave({"worker job": job, **steps.contenders()}, rounds)
     best = {step: _fastest(step, timings) for step in ("decode", "resize", "encode")}

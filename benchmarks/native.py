@@ -18,10 +18,10 @@ import numpy as np
 import simplejpeg
 from PIL import Image
 
-from gateway.media.codecs.decoders.jpeg import shrink_for
 from gateway.media.codecs.decoders.vips import load_vips
 from gateway.media.codecs.png_writer import survey, write_png
-from gateway.types import ImageFormat, Probe, Size
+from gateway.media.codecs.scaling import pixels_needed, shrink_for, shrunk, stored_target
+from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
 Step = Callable[[], object]
 
@@ -40,23 +40,23 @@ class Steps:
         return {f"{step}: {way}": run for step, ways in groups for way, run in ways.items()}
 
 
-def native_steps(data: bytes, probe: Probe, target: Size, written: ImageFormat) -> Steps:
-    """``target`` is upright; the steps work on the picture as stored, as the gateway does."""
-    stored = Size(target.height, target.width) if probe.orientation >= 5 else target
-    decode = _jpeg_decoders(data, probe, stored) if probe.format is ImageFormat.JPEG else _other_decoders(data, probe)
-    pixels = _rgbx(data, probe, stored)
+def native_steps(data: bytes, probe: Probe, plan: ImagePlan, written: ImageFormat) -> Steps:
+    """The plan's target is upright; the steps work on the picture as stored, as the gateway does."""
+    stored = stored_target(probe, plan)
+    needed = shrunk(probe.raster, shrink_for(probe.raster, pixels_needed(stored, plan.fidelity)))
+    decode = _jpeg_decoders(data, probe, needed) if probe.format is ImageFormat.JPEG else _other_decoders(data, probe)
+    pixels = _rgbx(data, probe, needed)
     small = _image(pixels).resize((stored.width, stored.height), Image.Resampling.BICUBIC)
     return Steps(decode, _resizers(pixels, stored), _encoders(small, written))
 
 
-def _jpeg_decoders(data: bytes, probe: Probe, stored: Size) -> dict[str, Step]:
-    shrink = shrink_for(probe.raster, stored)
-    floor = {"min_width": -(-probe.raster.width // shrink), "min_height": -(-probe.raster.height // shrink)}
+def _jpeg_decoders(data: bytes, probe: Probe, needed: Size) -> dict[str, Step]:
+    floor = {"min_width": needed.width, "min_height": needed.height}
     ways: dict[str, Step] = {
         "simplejpeg RGBX": lambda: simplejpeg.decode_jpeg(data, "RGBX", **floor),
         "simplejpeg RGB": lambda: simplejpeg.decode_jpeg(data, "RGB", **floor),
     }
-    if shrink == 1:
+    if needed == probe.raster:
         ways["imagecodecs"] = lambda: imagecodecs.jpeg8_decode(data)
     return ways
 
@@ -73,11 +73,9 @@ def _other_decoders(data: bytes, probe: Probe) -> dict[str, Step]:
     return ways
 
 
-def _rgbx(data: bytes, probe: Probe, stored: Size) -> Any:
+def _rgbx(data: bytes, probe: Probe, needed: Size) -> Any:
     if probe.format is ImageFormat.JPEG:
-        shrink = shrink_for(probe.raster, stored)
-        width, height = -(-probe.raster.width // shrink), -(-probe.raster.height // shrink)
-        return simplejpeg.decode_jpeg(data, "RGBX", min_width=width, min_height=height)
+        return simplejpeg.decode_jpeg(data, "RGBX", min_width=needed.width, min_height=needed.height)
     image = load_vips().Image.new_from_buffer(data, "").colourspace("srgb")
     image = image.extract_band(0, n=3) if image.bands > 3 else image
     return image.bandjoin(255).numpy()

@@ -90,6 +90,7 @@ def plan_images(
         preserve=preserve,
         version=version,
         buckets=policy.buckets,
+        fidelity=policy.fidelity,
     )
     plans = _planned(served, call, facts, [rules] * len(facts))
     budget = policy.max_image_tokens

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from gateway.media.codecs.scaling import pixels_needed, shrink_for, stored_target
 from gateway.media.messages import Examine, Prepare, Question
 from gateway.types import ImageFormat, ImagePlan, Probe
 
@@ -22,10 +23,9 @@ _OTHER_S_PER_PIXEL = 25e-9
 # Coefficients are decoded scan by scan: each further scan costs about a tenth of a baseline decode.
 _SCAN_SHARE = 0.1
 
-# Bytes per source pixel while decoding: RGBX for JPEG (a quarter of the pixels when shrunk by two on load), the
+# Bytes per source pixel while decoding: RGBX for JPEG (of the pixels that are left when shrunk on load), the
 # animation decoder's canvas or a whole-image buffer twice for the others.
 _JPEG_BYTES_PER_PIXEL = 4
-_JPEG_HALVED_BYTES_PER_PIXEL = 1
 _PROGRESSIVE_BYTES_PER_PIXEL = 6  # coefficients of 4:4:4; held at any scale
 _OTHER_BYTES_PER_PIXEL = 8
 _TARGET_BYTES_PER_PIXEL = 12  # resized RGBX, encoder's copy, encoded file with its base64
@@ -67,6 +67,6 @@ def _pixel_bytes(probe: Probe, plan: ImagePlan) -> int:
     target = plan.target.pixels * _TARGET_BYTES_PER_PIXEL
     if probe.format is not ImageFormat.JPEG:
         return pixels * _OTHER_BYTES_PER_PIXEL * (2 if probe.bits_per_sample > 8 else 1) + target
-    halved = min(probe.upright.width / plan.target.width, probe.upright.height / plan.target.height) >= 4
-    per_pixel = _JPEG_HALVED_BYTES_PER_PIXEL if halved else _JPEG_BYTES_PER_PIXEL
-    return pixels * (per_pixel + (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0)) + target
+    shrink = shrink_for(probe.raster, pixels_needed(stored_target(probe, plan), plan.fidelity))
+    per_pixel = _JPEG_BYTES_PER_PIXEL / shrink**2
+    return round(pixels * (per_pixel + (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0))) + target

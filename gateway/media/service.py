@@ -296,7 +296,7 @@ class MediaService:
         tenant = "" if self._settings.share_between_tenants else scope.tenant
         if plan.keeps_file:
             return tenant, facts.content, plan.version
-        picture = (plan.target, plan.output, plan.jpeg_quality, plan.background, plan.changes)
+        picture = (plan.target, plan.output, plan.jpeg_quality, plan.background, plan.changes, plan.fidelity)
         return tenant, facts.content, plan.version, picture
 
     async def _trim_forever(self) -> None:

@@ -17,7 +17,7 @@ from gateway.errors import Undecodable
 from gateway.models.buckets import snapped
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.family import Family, Target, TargetReason
-from gateway.types import Change, ColourModel, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
+from gateway.types import Change, ColourModel, Fidelity, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
 
 # What vLLM 0.32 and SGLang 0.5.23 both decode without surprises; everything else is delivered as PNG or JPEG.
 _KEPT = TargetReason.TOO_SMALL
@@ -39,6 +39,7 @@ class PlanRules:
     version: str
     cap_tokens: int | None = None
     buckets: tuple[Size, ...] = ()
+    fidelity: Fidelity = Fidelity.EXACT
 
 
 def _shape_changes(probe: Probe) -> list[Change]:
@@ -99,4 +100,5 @@ def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules
         version=rules.version,
         before=before,
         after=before if target is None else target.tokens,
+        fidelity=rules.fidelity,
     )

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.types import ImageFormat, OutputFormat, Size, TaskName, TenantId
+from gateway.types import Fidelity, ImageFormat, OutputFormat, Size, TaskName, TenantId
 
 
 class Mode(StrEnum):
@@ -73,6 +73,7 @@ class RuleValues:
     animated: Animated
     output: OutputFormat
     jpeg_quality: int
+    fidelity: Fidelity
     geometry: Geometry
     on_excess: OnExcess
     buckets: tuple[Size, ...]

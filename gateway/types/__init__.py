@@ -24,6 +24,7 @@ from gateway.types.body import (
 from gateway.types.media import (
     Change,
     ColourModel,
+    Fidelity,
     ImageFormat,
     ImagePlan,
     OutputFormat,
@@ -57,6 +58,7 @@ __all__ = [
     "ColourModel",
     "ContentDigest",
     "EngineKind",
+    "Fidelity",
     "HeaderList",
     "ImageForm",
     "ImageFormat",

@@ -131,6 +131,17 @@ class OutputFormat(StrEnum):
     PNG = "png"
 
 
+class Fidelity(StrEnum):
+    """How much may be lost by decoding fewer pixels than the file has before the resampler makes the target of them.
+
+    ``exact``: at least 45 dB to a full decode followed by one bicubic resize, on every kind of picture. ``fast``: at
+    least 42 dB, and a quarter less CPU where the file is one and a half to four times the target.
+    """
+
+    EXACT = "exact"
+    FAST = "fast"
+
+
 @dataclass(frozen=True, slots=True)
 class ImagePlan:
     """What will be done to one image: the only input besides the source bytes that the worker's output depends on.
@@ -149,6 +160,7 @@ class ImagePlan:
     version: str
     before: ImageTokens
     after: ImageTokens
+    fidelity: Fidelity = Fidelity.EXACT
 
     @property
     def untouched(self) -> bool:

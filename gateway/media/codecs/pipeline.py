@@ -22,6 +22,7 @@ from gateway.media.codecs.decoders import Raster, decode
 from gateway.media.codecs.decoders.vips import load_vips
 from gateway.media.codecs.encode import Wish, encode
 from gateway.media.codecs.probe.webp import is_lossless
+from gateway.media.codecs.scaling import pixels_needed, stored_target
 from gateway.types import ImageFormat, ImagePlan, OutputFormat, Probe, Size
 
 # Part of every fingerprint; raised with any change here that changes bytes.
@@ -78,10 +79,9 @@ class Pipeline:
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         """See CodecBackend.render."""
-        sideways = probe.orientation >= 5
-        target = Size(plan.target.height, plan.target.width) if sideways else plan.target
-        raster = decode(data, probe, target)
-        job = ResizeJob(raster, target, plan.background, vertical_first=sideways)
+        target = stored_target(probe, plan)
+        raster = decode(data, probe, pixels_needed(target, plan.fidelity))
+        job = ResizeJob(raster, target, plan.background, vertical_first=probe.orientation >= 5)
         image = self._resizer(job)
         turn = _TURNS.get(probe.orientation)
         if turn is not None:

@@ -15,8 +15,8 @@ __all__ = ["Raster", "decode"]
 def decode(data: bytes, probe: Probe, at_least: Size) -> Raster:
     """Decode the picture (of several: the first) as stored, not rotated.
 
-    A decoder that can shrink while decoding may deliver fewer pixels than ``probe.raster``, never fewer than twice
-    ``at_least``. Raises Undecodable, UnsupportedFormat.
+    A decoder that can shrink while decoding may deliver fewer pixels than ``probe.raster``, never fewer than
+    ``at_least`` on either side. Raises Undecodable, UnsupportedFormat.
     """
     if not probe.complete:
         raise Undecodable("The image's data ends too early.")

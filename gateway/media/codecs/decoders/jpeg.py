@@ -1,8 +1,7 @@
 """JPEG by simplejpeg (libjpeg-turbo). Strict: a cut file is an error, never a half-grey picture.
 
-Shrink-on-load only by 1/2 and 1/4 and only while at least twice the target is left on both sides: there its error stays
-below that of the output's own encoding in every kind of picture measured (46 dB and more); the odd eighths have no
-SIMD and shift the picture. Four-colour files come out as RGB in the convention of browsers and Pillow: stored inverted.
+It shrinks while it decodes as far as ``scaling`` allows. Four-colour files come out as RGB in the convention of
+browsers and Pillow: stored inverted.
 """
 
 from __future__ import annotations
@@ -13,26 +12,16 @@ import simplejpeg
 
 from gateway.errors import Undecodable
 from gateway.media.codecs.decoders.raster import Raster, Samples
+from gateway.media.codecs.scaling import shrink_for, shrunk
 from gateway.types import ColourModel, Probe, Size
 
-_SHRINKS = (4, 2)
-_MARGIN = 2
 # Cameras leave stray bytes before the end mark; every pixel has been decoded by then.
 _HARMLESS = "before marker 0xd9"
 
 
-def shrink_for(raster: Size, at_least: Size) -> int:
-    """By how much (1, 2 or 4) the decoder may shrink so that twice ``at_least`` remains."""
-    for shrink in _SHRINKS:
-        if raster.width >= shrink * _MARGIN * at_least.width and raster.height >= shrink * _MARGIN * at_least.height:
-            return shrink
-    return 1
-
-
 def decode_jpeg(data: bytes, probe: Probe, at_least: Size) -> Raster:
-    """Decode to RGBX, perhaps shrunk. Raises Undecodable."""
-    shrink = shrink_for(probe.raster, at_least)
-    expected = Size(-(-probe.raster.width // shrink), -(-probe.raster.height // shrink))
+    """Decode to RGBX, perhaps shrunk, never below ``at_least``. Raises Undecodable."""
+    expected = shrunk(probe.raster, shrink_for(probe.raster, at_least))
     try:
         samples = _decode(data, expected, strict=True)
     except ValueError as error:
