@@ -56,6 +56,10 @@ class Family(Protocol):
         """The same for all images of one request, in order: in some families they change each other's price."""
         ...
 
+    def tokens_among(self, size: Size, image_count: int, checkpoint: Checkpoint) -> int | None:
+        """Tokens of one of `image_count` images where only that count matters; `None` where the others' sizes do."""
+        ...
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:
         """What the served model's own processor makes of this raster."""
         ...

@@ -9,7 +9,7 @@ the budget (policy), and what becomes of a request that cannot be brought under 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -55,16 +55,30 @@ class _Water:
     counts: Counter[Size]
     _whole: dict[Size, Target] = field(default_factory=dict)
     _plans: dict[Size, list[tuple[int, int, Size]]] = field(default_factory=dict)
+    _prices: dict[Size, int | None] = field(default_factory=dict)
 
     def total(self, level: int | None) -> int:
         """Tokens of all images at one level; most families do not care which others there are, some do."""
-        return self._priced(dict.fromkeys(self.counts, level))
+        return self._priced({size: self._target(size, level) for size in self.counts})
 
-    def _priced(self, levels: dict[Size, int | None]) -> int:
-        targets: list[Size] = []
+    def _priced(self, targets: Mapping[Size, Size]) -> int:
+        total = 0
         for size, count in self.counts.items():
-            targets += [self._target(size, levels[size])] * count
-        return sum(price.tokens for price in self.family.request_tokens(targets, self.checkpoint))
+            tokens = self._tokens(targets[size])
+            if tokens is None:
+                return self._priced_together(targets)
+            total += tokens * count
+        return total
+
+    def _priced_together(self, targets: Mapping[Size, Size]) -> int:
+        every = [target for size, target in targets.items() for _ in range(self.counts[size])]
+        return sum(price.tokens for price in self.family.request_tokens(every, self.checkpoint))
+
+    def _tokens(self, target: Size) -> int | None:
+        """The price of one image at its target, found once: the search comes by the same targets again and again."""
+        if target not in self._prices:
+            self._prices[target] = self.family.tokens_among(target, self.counts.total(), self.checkpoint)
+        return self._prices[target]
 
     def _target(self, size: Size, level: int | None) -> Size:
         whole = self._whole.get(size)
@@ -121,13 +135,23 @@ class _Water:
     def lift(self, level: int) -> dict[Size, int | None]:
         """Sizes that can rise to the next level within what is left, those that gain least first."""
         levels: dict[Size, int | None] = dict.fromkeys(self.counts, level)
+        targets = {size: self._target(size, level) for size in self.counts}
+        total = self._priced(targets)
         gains = []
-        for size in self.counts:
-            at, above = self._target(size, level), self._target(size, level + 1)
+        for size, at in targets.items():
+            above = self._target(size, level + 1)
             if at != above:
-                gains.append((above.pixels - at.pixels, size.width, size.height))
-        for _, width, height in sorted(gains):
-            risen = levels | {Size(width, height): level + 1}
-            if self._priced(risen) <= self.budget.tokens:
-                levels = risen
+                gains.append((above.pixels - at.pixels, size.width, size.height, above))
+        for _, width, height, above in sorted(gains, key=lambda gain: gain[:3]):
+            size = Size(width, height)
+            risen = self._risen(targets, total, size, above)
+            if risen <= self.budget.tokens:
+                targets[size], levels[size], total = above, level + 1, risen
         return levels
+
+    def _risen(self, targets: Mapping[Size, Size], total: int, size: Size, above: Size) -> int:
+        """The total once all images of one size rise."""
+        now, then = self._tokens(targets[size]), self._tokens(above)
+        if now is None or then is None:
+            return self._priced({**targets, size: above})
+        return total + (then - now) * self.counts[size]

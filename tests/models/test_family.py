@@ -22,6 +22,9 @@ class TileFamily:
         tiles = 5 if len(sizes) <= 2 else 1
         return tuple(ImageTokens(256 * tiles, 2, 0, (1, 32, 32 * tiles), 256 * tiles, 1024 * tiles) for _ in sizes)
 
+    def tokens_among(self, size: Size, image_count: int, checkpoint: Checkpoint) -> int | None:
+        return 256 * (5 if image_count <= 2 else 1)
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:
         return Size(896, 896)
 

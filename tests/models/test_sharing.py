@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -10,8 +14,9 @@ from gateway.errors import AspectRatioExceeded
 from gateway.models.catalog import shipped_catalog
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.families import family_of
+from gateway.models.families.grid import GridFamily
 from gateway.models.sharing import Budget, share
-from gateway.types import Size
+from gateway.types import ImageTokens, Size
 
 CHECKPOINT = shipped_catalog().find("Qwen/Qwen3-VL-8B-Instruct").checkpoint
 FAMILY = family_of(CHECKPOINT.family)
@@ -104,3 +109,39 @@ def test_every_family_keeps_the_budget_in_any_order(checkpoint: Checkpoint, size
         assert share(sizes[::-1], family, checkpoint, Budget(budget, None)) == caps[::-1]
     except AspectRatioExceeded:
         return
+
+
+@pytest.mark.parametrize("checkpoint", FAMILIES, ids=lambda checkpoint: checkpoint.family)
+@settings(max_examples=8)
+@given(st.lists(st.builds(Size, SIDES, SIDES), min_size=1, max_size=14))
+def test_what_an_image_costs_among_others_is_its_price_in_the_request(
+    checkpoint: Checkpoint, sizes: list[Size]
+) -> None:
+    family = family_of(checkpoint.family)
+    try:
+        whole = [price.tokens for price in family.request_tokens(sizes, checkpoint)]
+        alone = [family.tokens_among(size, len(sizes), checkpoint) for size in sizes]
+    except AspectRatioExceeded:
+        return
+    assert alone in ([None] * len(sizes), whole)
+
+
+class Counting(GridFamily):
+    """Qwen's family, with a count of what it is asked."""
+
+    priced: ClassVar[Counter[Size]] = Counter()
+
+    def tokens_among(self, size: Size, image_count: int, checkpoint: Checkpoint) -> int | None:
+        self.priced[size] += 1
+        return super().tokens_among(size, image_count, checkpoint)
+
+    def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
+        raise AssertionError("the images of this family can be priced one by one")
+
+
+def test_no_target_is_priced_twice_however_long_the_search() -> None:
+    sizes = [Size(300 + 37 * number, 3000 - 23 * number) for number in range(100)]
+    counting = Counting("counting", "", 2)
+    caps = share(sizes, counting, CHECKPOINT, Budget(20_000, None))
+    assert caps == share(sizes, FAMILY, CHECKPOINT, Budget(20_000, None))
+    assert set(counting.priced.values()) == {1}

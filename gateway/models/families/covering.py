@@ -58,6 +58,14 @@ class CoveringFamily:
     def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
         return tuple(self.image_tokens(size, checkpoint) for size in sizes)
 
+    def tokens_among(
+        self,
+        size: Size,
+        image_count: int,  # noqa: ARG002  # the contract's
+        checkpoint: Checkpoint,
+    ) -> int | None:
+        return self.image_tokens(size, checkpoint).tokens
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:
         """The grid in pixels, what is padded included."""
         return _covered(self.rule.content(size, checkpoint), checkpoint.factor)

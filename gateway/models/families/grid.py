@@ -103,6 +103,14 @@ class GridFamily:
     def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
         return tuple(self.image_tokens(size, checkpoint) for size in sizes)
 
+    def tokens_among(
+        self,
+        size: Size,
+        image_count: int,  # noqa: ARG002  # the contract's
+        checkpoint: Checkpoint,
+    ) -> int | None:
+        return self.image_tokens(size, checkpoint).tokens
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:
         return self.rule.resized(self.rule.seen(size, checkpoint), checkpoint)
 

@@ -107,6 +107,15 @@ class NemotronOmniFamily(GridFamily):
         made = _shared(sizes, checkpoint)
         return tuple(self._price(Size(columns * patch, rows * patch), checkpoint) for columns, rows in made)
 
+    def tokens_among(
+        self,
+        size: Size,  # noqa: ARG002  # the contract's, here and below
+        image_count: int,  # noqa: ARG002
+        checkpoint: Checkpoint,  # noqa: ARG002
+    ) -> int | None:
+        """They share the context by their sizes."""
+        return None
+
     def plan(
         self, size: Size, checkpoint: Checkpoint, *, cap_pixels: int | None = None, cap_tokens: int | None = None
     ) -> Target:

@@ -31,6 +31,14 @@ class TextOnlyFamily:
             _refuse(checkpoint)
         return ()
 
+    def tokens_among(
+        self,
+        size: Size,  # noqa: ARG002  # the contract's, here and below
+        image_count: int,  # noqa: ARG002
+        checkpoint: Checkpoint,
+    ) -> int | None:
+        _refuse(checkpoint)
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:  # noqa: ARG002  # the contract's
         _refuse(checkpoint)
 

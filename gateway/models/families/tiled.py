@@ -81,13 +81,25 @@ class TiledFamily:
         return self._price(self.cut(size, checkpoint), checkpoint)
 
     def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
-        limit, cutter = shape_of(checkpoint).crowd_images, self.crowd_cutter
-        if cutter is None or not 0 < limit <= len(sizes):
+        cutter = self._crowd_cutter(len(sizes), checkpoint)
+        if cutter is None:
             prices = tuple(self.image_tokens(size, checkpoint) for size in sizes)
             return tuple(_with_digits(price, at) for at, price in enumerate(prices)) if self.numbered else prices
         for size in sizes:
             check_sides(size)
         return tuple(self._price(cutter(size, checkpoint), checkpoint) for size in sizes)
+
+    def tokens_among(self, size: Size, image_count: int, checkpoint: Checkpoint) -> int | None:
+        """Numbers before images are structure, no embeddings: they do not count here."""
+        cutter = self._crowd_cutter(image_count, checkpoint)
+        if cutter is None:
+            return self.image_tokens(size, checkpoint).tokens
+        check_sides(size)
+        return self._price(cutter(size, checkpoint), checkpoint).tokens
+
+    def _crowd_cutter(self, image_count: int, checkpoint: Checkpoint) -> Cutter | None:
+        limit = shape_of(checkpoint).crowd_images
+        return self.crowd_cutter if 0 < limit <= image_count else None
 
     def cut(self, size: Size, checkpoint: Checkpoint) -> Cut:
         """How the processor cuts a raster of this size, alone in its request."""

@@ -38,6 +38,14 @@ class UnknownFamily:
     def request_tokens(self, sizes: Sequence[Size], checkpoint: Checkpoint) -> tuple[ImageTokens, ...]:
         return tuple(self.image_tokens(size, checkpoint) for size in sizes)
 
+    def tokens_among(
+        self,
+        size: Size,
+        image_count: int,  # noqa: ARG002  # the contract's
+        checkpoint: Checkpoint,
+    ) -> int | None:
+        return self.image_tokens(size, checkpoint).tokens
+
     def engine_size(self, size: Size, checkpoint: Checkpoint) -> Size:  # noqa: ARG002  # the contract's
         """Not known, so the raster as it is."""
         check_sides(size)
