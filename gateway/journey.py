@@ -46,7 +46,7 @@ from gateway.planning import (
     served_model,
 )
 from gateway.policy.check import check_declared, check_measured
-from gateway.policy.effective import EffectivePolicy, EngineFields
+from gateway.policy.effective import EffectivePolicy, FieldAction
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import (
@@ -360,7 +360,9 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
 
 def _is_counted_whole(trip: _Trip) -> bool:
     """Whether the engine counted what we did: not what it had kept too, other media, or under the client's settings."""
-    call, allowed = trip.call, trip.policy.engine_fields is EngineFields.ALLOW
-    if call.is_continued or call.other_media or (allowed and call.foreign_fields):
+    call, actions = trip.call, trip.policy.engine_fields
+    if call.is_continued or call.other_media:
+        return False
+    if any(actions.action(str(pointer[-1])) is FieldAction.ALLOW for pointer in call.foreign_fields):
         return False
     return len(trip.plans) == len(call.images)

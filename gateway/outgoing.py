@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
+from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
 from gateway.routing.ask import Decision
 from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
@@ -68,9 +68,11 @@ def edits_of(
     operations: list[Operation] = []
     if policy.model is not None and policy.model != call.model:
         operations.append(rename_model(policy.model))
-    if policy.engine_fields is EngineFields.STRIP and call.foreign_fields:
-        operations += [RemoveMember(pointer[:-1], str(pointer[-1])) for pointer in call.foreign_fields]
-        record.stripped_fields = tuple(dotted(pointer) for pointer in call.foreign_fields)[:16]
+    if call.foreign_fields:
+        actions = policy.engine_fields
+        taken = [at for at in call.foreign_fields if actions.action(str(at[-1])) is not FieldAction.ALLOW]
+        operations += [RemoveMember(pointer[:-1], str(pointer[-1])) for pointer in taken]
+        record.stripped_fields = tuple(dotted(pointer) for pointer in taken)[:16]
     if policy.cache_salt is not CacheSalt.NONE and engine is not EngineKind.GENERIC:
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))

@@ -17,7 +17,7 @@ from gateway.models.family import TargetReason
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
-from gateway.policy.effective import EffectivePolicy, Geometry, OnExcess
+from gateway.policy.effective import EffectivePolicy, Excess, Geometry
 from gateway.ports import Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
 from gateway.types import (
@@ -94,7 +94,7 @@ def plan_images(
     )
     plans = _planned(served, call, facts, [rules] * len(facts))
     budget = policy.max_image_tokens
-    if preserve or policy.on_excess is not OnExcess.SHRINK or budget is None:
+    if preserve or policy.on_excess.max_image_tokens is not Excess.SHRINK or budget is None:
         return plans
     if sum(plan.after.tokens for plan in plans) <= budget:
         return plans

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.outgoing import MAX_DIGESTS, edits_of, forward_headers, response_headers, server_timing
-from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
 from gateway.splice.edit import (
@@ -98,7 +98,9 @@ def test_engine_fields_are_stripped_and_noted_or_allowed() -> None:
     found = edits_of(asked, policy(), EngineKind.GENERIC, (), lambda *_: "", kept)
     assert found == [RemoveMember((), "priority"), RemoveMember(("a",), "b")]
     assert kept.stripped_fields == ("priority", "a.b")
-    assert edits(asked, policy(engine_fields=EngineFields.ALLOW)) == []
+    assert edits(asked, policy(engine_fields=EngineFields(FieldAction.ALLOW))) == []
+    by_name = EngineFields(FieldAction.STRIP, (("priority", FieldAction.ALLOW),))
+    assert edits(asked, policy(engine_fields=by_name)) == [RemoveMember(("a",), "b")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from gateway.errors import AspectRatioExceeded, ModelNotFound
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_all, plan_images, served_model
-from gateway.policy.effective import Geometry, Mode, OnExcess
+from gateway.policy.effective import Excess, Geometry, Mode, OnExcess
 from gateway.types import Change, ImageForm, Size
 from tests.journey.driver import drive
 from tests.journey.fakes import MODEL, facts, view
@@ -102,9 +102,11 @@ def test_a_token_budget_is_shared_out_before_anything_is_refused() -> None:
     plans = plan_images(policy(max_image_tokens=1000), served, both, seen, "v")
     assert [plan.after.tokens for plan in plans] == [784, 196]
     assert plans[1].untouched
-    for kept in (OnExcess.REJECT, OnExcess.SHRINK):
-        limit = 1000 if kept is OnExcess.REJECT else 1
-        whole = plan_images(policy(max_image_tokens=limit, on_excess=kept), served, both, seen, "v")
+    for kept in (Excess.REJECT, Excess.SHRINK):
+        limit = 1000 if kept is Excess.REJECT else 1
+        whole = plan_images(
+            policy(max_image_tokens=limit, on_excess=OnExcess(max_image_tokens=kept)), served, both, seen, "v"
+        )
         assert [plan.after.tokens for plan in whole] == [4096, 196]
     assert plan_images(policy(max_image_tokens=1000, mode=Mode.SHADOW), served, both, seen, "v")[0].untouched
 

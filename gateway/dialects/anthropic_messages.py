@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
-from gateway.dialects import fields, foreign
+from gateway.dialects import fields
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import count, usages
 from gateway.errors import GatewayError, InvalidRequest
@@ -35,6 +35,7 @@ from gateway.types import (
     RequestId,
     Usage,
     dotted,
+    foreign,
 )
 
 _ERROR_TYPES = {

@@ -15,12 +15,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from gateway.dialects import fields, foreign
+from gateway.dialects import fields
 from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import last_usage
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Call, Json, JsonObject, RequestId, Usage
+from gateway.types import Call, Json, JsonObject, RequestId, Usage, foreign
 
 _IMAGE_TYPES = frozenset({"image_url", "input_image"})
 # Members of a message that templates print besides its content.

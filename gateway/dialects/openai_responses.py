@@ -18,13 +18,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from gateway.dialects import fields, foreign
+from gateway.dialects import fields
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes
 from gateway.dialects.usage import count, usages
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Call, Json, JsonObject, LongString, OtherMedium, Pointer, RequestId, Usage, dotted
+from gateway.types import Call, Json, JsonObject, LongString, OtherMedium, Pointer, RequestId, Usage, dotted, foreign
 
 _IMAGE_TYPES = frozenset({"input_image", "image_url", "computer_screenshot"})
 _PART_TYPES = _IMAGE_TYPES | foreign.PART_TYPES

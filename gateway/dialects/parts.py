@@ -13,11 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.dialects import foreign
 from gateway.dialects.fields import engine_fields, string
 from gateway.dialects.text import text_bytes
 from gateway.errors import InvalidRequest
-from gateway.types import ImagePart, Json, JsonObject, LongString, OtherMedium, Pointer, dotted
+from gateway.types import ImagePart, Json, JsonObject, LongString, OtherMedium, Pointer, dotted, foreign
 
 _OTHER_MEDIA = ("video_url", "audio_url", "input_audio", "file")
 # Members of a part that hold text, whatever the part's type says.

@@ -14,11 +14,11 @@ import re
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-from gateway.errors import ContextTooLong, GatewayError, SourceBlocked
-from gateway.policy.effective import EffectivePolicy
+from gateway.errors import ContextTooLong, GatewayError, NotPermitted, SourceBlocked
+from gateway.policy.effective import EffectivePolicy, FieldAction
 from gateway.policy.rule import Measured, MeasuredImage
 from gateway.policy.rules import RULES
-from gateway.types import Call, ImagePart, TokenEstimate
+from gateway.types import Call, ImagePart, TokenEstimate, dotted
 
 _DECLARED = tuple(rule.declared for rule in RULES if rule.declared is not None)
 _MEASURED = tuple(rule.measured for rule in RULES if rule.measured is not None)
@@ -31,10 +31,12 @@ _REMOTE = re.compile(r"https?://", re.IGNORECASE)
 def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError, ...]:
     """Check what the body says of itself, before any image is fetched or looked at.
 
-    Raises TooManyImages, ImageTooLarge, TooManyTokens, SourceBlocked; in shadow mode returns them.
+    Raises TooManyImages, ImageTooLarge, TooManyTokens, NotPermitted, SourceBlocked; in shadow mode returns them.
     """
     checks = _DECLARED if call.images else _DECLARED_OF_TEXT
     found = [error for check in checks if (error := check(effective, call)) is not None]
+    if call.foreign_fields:
+        found += _refused_fields(effective, call)
     found += [
         SourceBlocked("Only images are fetched; send video and sound inline.", part=medium.name, rule="hosts")
         for medium in call.other_media
@@ -69,6 +71,19 @@ def _deliver(effective: EffectivePolicy, found: list[GatewayError]) -> tuple[Gat
     if found and not effective.shadow:
         raise found[0]
     return tuple(found)
+
+
+def _refused_fields(effective: EffectivePolicy, call: Call) -> list[GatewayError]:
+    actions = effective.engine_fields
+    return [
+        NotPermitted(
+            f"The field {pointer[-1]} belongs to an engine's inside and is not accepted here.",
+            part=dotted(pointer),
+            rule="engine_fields",
+        )
+        for pointer in call.foreign_fields
+        if actions.action(str(pointer[-1])) is FieldAction.REJECT
+    ]
 
 
 def _too_long(estimate: TokenEstimate, context_tokens: int) -> ContextTooLong:

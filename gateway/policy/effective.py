@@ -34,11 +34,21 @@ class Geometry(StrEnum):
     PRESERVE = "preserve"
 
 
-class OnExcess(StrEnum):
-    """What becomes of an image above the cap ``max_pixels``, and of images above ``max_image_tokens`` together."""
+class Excess(StrEnum):
+    """What becomes of a request above a rule. Dropped images leave a marker where they stood."""
 
     SHRINK = "shrink"
+    DROP_OLDEST = "drop_oldest"
     REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class OnExcess:
+    """The action of every rule above which more can be done than to refuse, under the rule's own name."""
+
+    max_images: Excess = Excess.REJECT
+    max_pixels: Excess = Excess.SHRINK
+    max_image_tokens: Excess = Excess.SHRINK
 
 
 class CacheSalt(StrEnum):
@@ -49,11 +59,23 @@ class CacheSalt(StrEnum):
     USER = "user"
 
 
-class EngineFields(StrEnum):
-    """Whether fields of the body that steer an engine's insides are taken out before forwarding."""
+class FieldAction(StrEnum):
+    """What becomes of a field of the body that steers an engine's insides: taken out, forwarded, or refused."""
 
     STRIP = "strip"
     ALLOW = "allow"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFields:
+    """The action for every such field: those ``named``, in the order of their names, and all ``others``."""
+
+    others: FieldAction
+    named: tuple[tuple[str, FieldAction], ...] = ()
+
+    def action(self, field: str) -> FieldAction:
+        return dict(self.named).get(field, self.others) if self.named else self.others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

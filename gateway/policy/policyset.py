@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.node import Problem, nearest
-from gateway.policy.schema import TENANT_KEYS, Document, Setting
+from gateway.policy.schema import Document, Setting
+from gateway.policy.tenant_keys import TENANT_KEYS
 from gateway.types import TaskName, TenantId
 
 # Whoever calls while no keys are configured, and whoever holds a key of default.yaml.

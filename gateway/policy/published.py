@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import fields
 from enum import StrEnum
 
+from gateway.policy.effective import EngineFields, OnExcess
 from gateway.policy.policyset import BUILTIN_TASKS
 from gateway.policy.rules import RULES
-from gateway.policy.schema import TENANT_KEYS
+from gateway.policy.tenant_keys import TENANT_KEYS
 from gateway.policy.values import NAME, Amount, JsonSchema, KeyHashes, Kind, Name
 
 
@@ -28,12 +30,14 @@ def json_schema() -> JsonSchema:
         section, _, key = tenant_key.key.rpartition(".")
         described = {"description": tenant_key.summary, **tenant_key.kind.schema()}
         top[section or key] = _closed({key: described}) if section else described
-    rules = {"$ref": "#/$defs/rules"}
+    of_rules: JsonSchema = {rule.key: _rule(rule.summary, rule.kind.schema()) for rule in RULES}
+    of_tasks: JsonSchema = {key.key: _rule(key.summary, key.kind.schema()) for key in TENANT_KEYS if key.in_tasks}
+    rules, task = {"$ref": "#/$defs/rules"}, {"anyOf": [{"$ref": "#/$defs/task"}, {"type": "null"}]}
     tasks: JsonSchema = {
         "description": "Rules per task. A tenant may ask for the tasks its file lists, else for those of default.yaml.",
         "type": "object",
-        "properties": {task: {"anyOf": [rules, {"type": "null"}]} for task in BUILTIN_TASKS},  # offered while typing
-        "patternProperties": {f"^{NAME.pattern}$": {"anyOf": [rules, {"type": "null"}]}},
+        "properties": dict.fromkeys(BUILTIN_TASKS, task),  # offered while typing
+        "patternProperties": {f"^{NAME.pattern}$": task},
         "additionalProperties": False,
     }
     models: JsonSchema = {
@@ -47,7 +51,7 @@ def json_schema() -> JsonSchema:
         **_closed(
             {**top, "rules": {"description": "Rules for every task.", **rules}, "tasks": tasks, "models": models}
         ),
-        "$defs": {"rules": _closed({rule.key: _rule(rule.summary, rule.kind.schema()) for rule in RULES})},
+        "$defs": {"rules": _closed(of_rules), "task": _closed(of_rules | of_tasks)},
     }
 
 
@@ -76,6 +80,10 @@ def _shown(kind: Kind, value: object) -> str:
             return (kind.word or "") if isinstance(kind, Amount) else "any"
         case StrEnum():
             return value.value
+        case OnExcess():
+            return f"{{{', '.join(f'{field.name}: {getattr(value, field.name)}' for field in fields(value))}}}"
+        case EngineFields():
+            return value.others.value
         case tuple():
             return f"[{', '.join(_shown(kind, item) for item in value)}]"
         case float():

@@ -12,20 +12,30 @@ is bounded and starts again when full.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gateway.errors import NotPermitted
-from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, Mode
+from gateway.policy.effective import EffectivePolicy
 from gateway.policy.node import shortened
 from gateway.policy.policyset import BUILTIN_REASON, PolicySet, TenantPolicy
+from gateway.policy.rule import Rule
 from gateway.policy.rules import RULES
 from gateway.policy.schema import Document, RuleSet
+from gateway.policy.tenant_keys import TENANT_KEYS, TenantKey
 from gateway.types import TaskName, TenantId
 
 _MEMO_ENTRIES = 4_096
+_KEYS: tuple[Rule | TenantKey, ...] = (*RULES, *TENANT_KEYS)
+# Any: the registries' values meet the typed fields here; a test compares every kind with its field.
+_DEFAULTS: dict[str, Any] = {key.key: key.default for key in _KEYS}
+_JOINS = {key.key: key.join for key in _KEYS if key.join is not None}
+_NAMES = frozenset(field.name for field in dataclasses.fields(EffectivePolicy))
+# Key -> field of the effective policy; what has none (aliases, the default task) is used up on the way.
+_FIELDS = {rule.key: rule.key for rule in RULES} | {key.key: key.field for key in TENANT_KEYS if key.field in _NAMES}
 
 
 def resolve(
@@ -86,39 +96,29 @@ def _permitted(tenant: TenantPolicy, task: str) -> TaskName:
 
 
 def _resolve(tenant: TenantPolicy, task: TaskName, task_reason: str, model: str | None) -> EffectivePolicy:
-    # Any: the registry's values meet the typed fields here; a test compares every kind with its field.
-    values: dict[str, Any] = {rule.key: rule.default for rule in RULES}
+    values = dict(_DEFAULTS)
     reasons = dict.fromkeys(values, BUILTIN_REASON)
     for rule_set in _rule_sets(tenant.layers, task, model):
         for key, setting in rule_set.items():
-            values[key] = setting.value
+            join = _JOINS.get(key)
+            values[key] = setting.value if join is None else join(values[key], setting.value)
             reasons[key] = setting.reason
-    reasons |= {key: setting.reason for key, setting in tenant.settings.items()}
-    limit = tenant.settings["kv_tokens_in_flight"].value
-    hosts = tenant.settings["hosts"].value
-    tenant_wide: dict[str, Any] = {
-        "mode": tenant.value("mode", Mode),
-        "kv_tokens_in_flight": limit,
-        "queue_timeout_s": tenant.value("queue_timeout_s", float),
-        "hosts": hosts,
-        "cache_salt": tenant.value("isolation.cache_salt", CacheSalt),
-        "engine_fields": tenant.value("engine_fields", EngineFields),
-    }
+    fields = {field: values[key] for key, field in _FIELDS.items()}
     return EffectivePolicy(
-        **values,
-        **tenant_wide,
+        **fields,
         tenant=tenant.tenant,
         task=task,
         task_reason=task_reason,
         model=model,
         reasons=reasons,
-        policy_version=_version(values | tenant_wide),
+        policy_version=_version(fields),
     )
 
 
 def _rule_sets(layers: tuple[Document, ...], task: TaskName, model: str | None) -> Iterator[RuleSet]:
-    """Every rule set that applies, the more particular later."""
+    """Everything that applies, the more particular later."""
     for document in layers:
+        yield document.settings
         yield document.rules
         yield document.tasks.get(task, {})
         matching = [pattern for pattern in document.models if model is not None and matches(pattern, model)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gateway.errors import GatewayError
 from gateway.policy.effective import RuleValues
@@ -50,7 +51,10 @@ MeasuredCheck = Callable[[RuleValues, Measured], GatewayError | None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One key of ``rules``, ``tasks.*`` and ``models.*``; ``of_images``: its checks say nothing without one."""
+    """One key of ``rules``, ``tasks.*`` and ``models.*``; ``of_images``: its checks say nothing without one.
+
+    ``join`` makes one value of the inherited one and of the one written above it; without it the latter replaces.
+    """
 
     key: str
     summary: str
@@ -59,3 +63,4 @@ class Rule:
     declared: DeclaredCheck | None = None
     measured: MeasuredCheck | None = None
     of_images: bool = False
+    join: Callable[[Any, Any], object] | None = None  # Any: each rule's join knows its own two types

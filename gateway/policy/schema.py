@@ -10,42 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from gateway.policy.effective import CacheSalt, EngineFields, Mode
 from gateway.policy.node import Entry, MappingNode, Node, Problem, ScalarNode, kind_of, nearest, shortened
+from gateway.policy.rule import Rule
 from gateway.policy.rules import RULES_BY_KEY
-from gateway.policy.values import NAME, Aliases, Amount, BadValue, Choice, Hosts, KeyHashes, Kind, Name, Seconds
+from gateway.policy.tenant_keys import KEYS_BY_NAME, TENANT_KEYS, TenantKey
+from gateway.policy.values import NAME, BadValue, KeyHashes, Kind, Name
 from gateway.types import TaskName, TenantId
 
-
-@dataclass(frozen=True, slots=True)
-class TenantKey:
-    """One key that holds for a tenant as a whole, whatever the task."""
-
-    key: str
-    summary: str
-    kind: Kind
-    default: object
-
-
-TENANT_KEYS: tuple[TenantKey, ...] = (
-    TenantKey("mode", "`shadow` reports what would be done and does nothing.", Choice(Mode), Mode.ENFORCE),
-    TenantKey("default_task", "The task of requests that name none.", Name(), "chat"),
-    TenantKey("model_aliases", "Names for models; `name@task` chooses the task as well.", Aliases(), {}),
-    TenantKey(
-        "kv_tokens_in_flight",
-        "KV tokens (prompt and reserved output) of all requests that run at one time.",
-        Amount("kv_tokens_in_flight", 1, 10**12, word="none"),
-        None,
-    ),
-    TenantKey("queue_timeout_s", "Seconds a request may wait for the budget before 429.", Seconds(600), 10.0),
-    TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None),
-    TenantKey("isolation.cache_salt", "Who shares an engine's prefix cache.", Choice(CacheSalt), CacheSalt.NONE),
-    TenantKey("engine_fields", "Engine-internal fields in the body.", Choice(EngineFields), EngineFields.STRIP),
-)
-
-_TENANT_KEYS = {tenant_key.key: tenant_key for tenant_key in TENANT_KEYS}
+# What a task may set for itself beside the rules.
+TASK_KEYS = {key.key: key for key in TENANT_KEYS if key.in_tasks}
+_OF_TASKS: Mapping[str, Rule | TenantKey] = {**RULES_BY_KEY, **TASK_KEYS}
 _SECTIONS = ("rules", "tasks", "models", "isolation")
-TOP_KEYS = ("tenant", "keys", *(key for key in _TENANT_KEYS if "." not in key), *_SECTIONS)
+TOP_KEYS = ("tenant", "keys", *(key for key in KEYS_BY_NAME if "." not in key), *_SECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +87,8 @@ class _Reader:
                     models = self._named_rules(entry.node, "models")
                 case "isolation":
                     settings.update(self._isolation(entry.node))
-                case key if key in _TENANT_KEYS and "." not in key:
-                    setting = self._value(_TENANT_KEYS[key].kind, entry, key)
+                case key if key in KEYS_BY_NAME and "." not in key:
+                    setting = self._value(KEYS_BY_NAME[key].kind, entry, key)
                     settings.update({key: setting} if setting else {})
                 case _:
                     self._unknown(entry, "", TOP_KEYS)
@@ -129,10 +105,10 @@ class _Reader:
         settings: dict[str, Setting] = {}
         for entry in self._entries(node, "isolation"):
             path = f"isolation.{entry.key}"
-            if path not in _TENANT_KEYS:
+            if path not in KEYS_BY_NAME:
                 self._unknown(entry, "isolation", ["cache_salt"])
                 continue
-            setting = self._value(_TENANT_KEYS[path].kind, entry, path)
+            setting = self._value(KEYS_BY_NAME[path].kind, entry, path)
             settings.update({path: setting} if setting else {})
         return settings
 
@@ -147,13 +123,14 @@ class _Reader:
         return named
 
     def _rules(self, node: Node, path: str) -> RuleSet:
+        keys: Mapping[str, Rule | TenantKey] = _OF_TASKS if path.startswith("tasks.") else RULES_BY_KEY
         rule_set: dict[str, Setting] = {}
         for entry in self._entries(node, path):
-            rule = RULES_BY_KEY.get(entry.key)
-            if rule is None:
-                self._unknown(entry, path, RULES_BY_KEY)
+            known = keys.get(entry.key)
+            if known is None:
+                self._unknown(entry, path, keys)
                 continue
-            setting = self._value(rule.kind, entry, f"{path}.{entry.key}")
+            setting = self._value(known.kind, entry, f"{path}.{entry.key}")
             rule_set.update({entry.key: setting} if setting else {})
         return rule_set
 
@@ -189,7 +166,7 @@ class _Reader:
         if not path and entry.key in RULES_BY_KEY:
             hint = "; it belongs below rules, tasks.* or models.*"
         elif path and entry.key in TOP_KEYS:
-            hint = "; it belongs at the top of the file"
+            hint = f"; it belongs at the top of the file{' or below tasks.*' if entry.key in TASK_KEYS else ''}"
         else:
             hint = nearest(entry.key, known)
         self._report(entry.line, full, f"unknown key{hint}")

@@ -37,7 +37,6 @@ EMPTY_IN_IDENTIFIERS = re.compile(r"(Utils?|Helpers?|Common|Manager|Misc)$|^(Bas
 REGISTRIES: dict[str, dict[str, str]] = {
     "dialects": {
         "fields": "single members of a request, read alike everywhere",
-        "foreign": "fields of an engine's inside that clients may not send",
         "parts": "content parts, which OpenAI's two chat APIs share",
         "sse": "reads event streams",
         "text": "how much text a template will see",

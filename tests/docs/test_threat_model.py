@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.dialects import foreign
+from gateway.types import foreign
 from gateway.upstream import headers
 
 ROOT = Path(__file__).parents[2]

@@ -60,6 +60,6 @@ def test_shipped_policies_hold_no_keys() -> None:
 
 def test_every_default_is_a_value_its_kind_describes() -> None:
     for rule in RULES:
-        if rule.default is not None:
+        if rule.default is not None and rule.join is None:
             default = list(rule.default) if isinstance(rule.default, tuple) else rule.default
             jsonschema.validate(default, rule.kind.schema())

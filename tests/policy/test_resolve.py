@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import NotPermitted
-from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, Mode
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction, Mode
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.policy.resolve import matches, resolve
 from gateway.types import OutputFormat, TenantId
@@ -72,7 +72,7 @@ def test_tenant_wide_values_are_typed() -> None:
     assert found.queue_timeout_s == 2.0
     assert found.hosts == ()
     assert found.cache_salt is CacheSalt.TENANT
-    assert found.engine_fields is EngineFields.ALLOW
+    assert found.engine_fields == EngineFields(FieldAction.ALLOW)
     assert found.reasons["isolation.cache_salt"] == "policies/acme.yaml:7 isolation.cache_salt"
 
 

@@ -82,7 +82,10 @@ def test_what_is_right_is_kept_beside_mistakes() -> None:
     ("text", "words"),
     [
         ("max_images: 4", "max_images: unknown key; it belongs below rules, tasks.* or models.*"),
-        ("rules: {queue_timeout_s: 1}", "rules.queue_timeout_s: unknown key; it belongs at the top of the file"),
+        (
+            "rules: {queue_timeout_s: 1}",
+            "rules.queue_timeout_s: unknown key; it belongs at the top of the file or below tasks.*",
+        ),
         ("isolation: {salt: tenant}", "isolation.salt: unknown key"),
         ("isolation: {cache_salt: yes}", "isolation.cache_salt: expected one of none, tenant, user"),
         ("isolation: tenant", "isolation: expected a mapping, found 'tenant'"),

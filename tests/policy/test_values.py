@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policy.effective import OnExcess
+from gateway.policy.effective import CacheSalt
 from gateway.policy.node import ScalarNode
 from gateway.policy.values import (
     BYTE_UNITS,
@@ -49,7 +49,7 @@ HASH = "sha256:" + "0f" * 32
         (PLAIN, "95", 95),
         (Seconds(60), "10", 10.0),
         (Seconds(60), "0.25", 0.25),
-        (Choice(OnExcess), "reject", OnExcess.REJECT),
+        (Choice(CacheSalt), "tenant", CacheSalt.TENANT),
         (FORMATS, "[gif, jpeg]", (ImageFormat.JPEG, ImageFormat.GIF)),
         (Colour(), "[0, 128, 255]", (0, 128, 255)),
         (Hosts(), "any", None),
@@ -87,8 +87,8 @@ def test_a_value_is_read(kind: Kind, text: str, value: object) -> None:
         (Seconds(60), ".nan", "out of range"),
         (Seconds(60), "true", "found the boolean true"),
         (Seconds(60), "[1]", "found a list"),
-        (Choice(OnExcess), "rejekt", "expected one of shrink, reject, found 'rejekt'; did you mean reject?"),
-        (Choice(OnExcess), "{}", "found a mapping"),
+        (Choice(CacheSalt), "tenat", "expected one of none, tenant, user, found 'tenat'; did you mean tenant?"),
+        (Choice(CacheSalt), "{}", "found a mapping"),
         (FORMATS, "jpeg", "expected a list of jpeg, png, gif"),
         (FORMATS, "[]", "expected a list"),
         (FORMATS, "[avif]", "found 'avif'"),

@@ -7,14 +7,14 @@ the smallest cap a model takes (Qwen2-VL's min_pixels, 56 x 56). Shrinking itsel
 from __future__ import annotations
 
 from gateway.errors import ImageTooLarge
-from gateway.policy.effective import Geometry, OnExcess, RuleValues
+from gateway.policy.effective import Excess, Geometry, RuleValues
 from gateway.policy.rule import Measured, Rule
 from gateway.policy.values import PIXEL_UNITS, Amount
 
 
 def _refuses(values: RuleValues) -> bool:
     """An image that may not be resized cannot meet a number; the engine's own cap the engine itself will apply."""
-    if values.on_excess is OnExcess.REJECT:
+    if values.on_excess.max_pixels is Excess.REJECT:
         return True
     return values.geometry is Geometry.PRESERVE and values.max_pixels is not None
 

@@ -1,14 +1,19 @@
-"""What becomes of images above `max_pixels` or `max_image_tokens`; the comparisons live with those rules."""
+"""What becomes of a request above a limit or cap, rule by rule; the comparisons live with those rules.
+
+`shrink` makes images smaller until they fit, `drop_oldest` takes the oldest images out and leaves a marker in place of
+each, `reject` refuses. A word alone holds for every rule that knows it.
+"""
 
 from __future__ import annotations
 
 from gateway.policy.effective import OnExcess
+from gateway.policy.mappings import ActionsByRule, joined_actions
 from gateway.policy.rule import Rule
-from gateway.policy.values import Choice
 
 RULE = Rule(
     key="on_excess",
-    summary="Images above `max_pixels` or `max_image_tokens`: `shrink` them, or `reject` the request.",
-    kind=Choice(OnExcess),
-    default=OnExcess.SHRINK,
+    summary="What becomes of a request above a rule: `shrink`, `drop_oldest` or `reject`, for all or by rule.",
+    kind=ActionsByRule(),
+    default=OnExcess(),
+    join=joined_actions,
 )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.dialects import foreign
+from gateway.types import foreign
 
 
 @pytest.mark.parametrize("kept", ["chat_template_kwargs", "guided_json", "seed", "logit_bias", "user", "metadata", "n"])

@@ -61,3 +61,6 @@ MEDIUM = frozenset({"content_hash", "max_dynamic_patch", "min_dynamic_patch", "m
 # Content parts that hand an engine tensors or objects of its own. No field can be taken out of them, so the request is
 # refused: they pass every limit by, and broken ones fail inside the engine.
 PART_TYPES = frozenset({"audio_embeds", "image_embeds", "image_pil", "prompt_embeds", "video_embeds"})
+
+# What a policy may name: the fields that can be taken out one by one.
+ENGINE_FIELDS = BODY | PART | MEDIUM

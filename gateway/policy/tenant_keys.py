@@ -1,0 +1,61 @@
+"""The keys that stand at the top of a file and hold for a tenant as a whole; some of them a task may set for itself.
+
+Decided here: their names, kinds and defaults. A key whose last word is a field of `effective.EffectivePolicy` becomes
+that field's value; the others are used up while a policy is resolved. Not decided here: the keys below ``rules``
+(`rules`), and how layers are joined (`resolve`). To add one: its line here and, where a request needs it, its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode
+from gateway.policy.mappings import ActionsByField, joined_fields
+from gateway.policy.values import Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKey:
+    """One key. ``in_tasks``: it may stand below ``tasks.*`` too, for that task alone.
+
+    ``join`` makes one value of the inherited one and of the one written above it; without it the latter replaces.
+    """
+
+    key: str
+    summary: str
+    kind: Kind
+    default: object
+    in_tasks: bool = False
+    join: Callable[[Any, Any], object] | None = None  # Any: each key's join knows its own two types
+
+    @property
+    def field(self) -> str:
+        """The field of the effective policy, where there is one."""
+        return self.key.rpartition(".")[2]
+
+
+TENANT_KEYS: tuple[TenantKey, ...] = (
+    TenantKey("mode", "`shadow` reports what would be done and does nothing.", Choice(Mode), Mode.ENFORCE, True),
+    TenantKey("default_task", "The task of requests that name none.", Name(), "chat"),
+    TenantKey("model_aliases", "Names for models; `name@task` chooses the task as well.", Aliases(), {}),
+    TenantKey(
+        "kv_tokens_in_flight",
+        "KV tokens (prompt and reserved output) of all requests that run at one time.",
+        Amount("kv_tokens_in_flight", 1, 10**12, word="none"),
+        None,
+    ),
+    TenantKey("queue_timeout_s", "Seconds a request may wait for the budget before 429.", Seconds(600), 10.0, True),
+    TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None, True),
+    TenantKey("isolation.cache_salt", "Who shares an engine's prefix cache.", Choice(CacheSalt), CacheSalt.NONE),
+    TenantKey(
+        "engine_fields",
+        "Engine-internal fields in the body: `strip`, `allow` or `reject` them, all alike or each by name.",
+        ActionsByField(),
+        EngineFields(FieldAction.STRIP),
+        True,
+        joined_fields,
+    ),
+)
+KEYS_BY_NAME = {tenant_key.key: tenant_key for tenant_key in TENANT_KEYS}
