@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NewType
 
+from gateway.quota.claim import ReservationId
 from gateway.types import TenantId
-
-ReservationId = NewType("ReservationId", int)
 
 
 class Outcome(StrEnum):

@@ -5,7 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from gateway.quota.ledger import Ledger, Outcome, ReservationId
+from gateway.quota.claim import ReservationId
+from gateway.quota.ledger import Ledger, Outcome
 from gateway.types import TenantId
 
 A, B = TenantId("a"), TenantId("b")
