@@ -93,7 +93,9 @@ class StoreMachine(RuleBasedStateMachine):
         reservation = ReservationId(self.issued)
 
         def take(store: Store) -> Granted | Denied:
-            return self.answer(store.take(claim, reservation, self.now_us))
+            outcome = self.answer(store.take(claim, reservation, self.now_us))
+            assert isinstance(outcome, Granted | Denied)
+            return outcome
 
         return self.all_say(take)
 
