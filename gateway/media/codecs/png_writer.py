@@ -19,8 +19,6 @@ from gateway.types import Size
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _LEVEL = 1
 _NONE, _LEFT, _UP = 0, 1, 2
-# Eight bands of sixteen rows: long enough for matches within a band, spread enough to see the whole picture.
-_BANDS, _BAND_ROWS = 8, 16
 _COLOUR_TYPES = {1: 0, 3: 2}
 
 
@@ -32,9 +30,8 @@ class Survey:
     ratio: float
 
 
-def survey(rows: Samples, channels: int) -> Survey:
-    """Try the filters on a sample. ``rows`` is (height, width * channels)."""
-    sample = _sample(rows)
+def survey(sample: Samples, channels: int) -> Survey:
+    """Try the filters on some rows of a picture: (count, width * channels)."""
     sizes = {kind: len(isal_zlib.compress(_filtered(sample, channels, kind), _LEVEL)) for kind in (_LEFT, _UP, _NONE)}
     best = min(sizes, key=lambda kind: (sizes[kind], kind))
     return Survey(best, sizes[best] / sample.size)
@@ -45,14 +42,6 @@ def write_png(rows: Samples, size: Size, channels: int, filter_type: int) -> byt
     header = struct.pack(">IIBBBBB", size.width, size.height, 8, _COLOUR_TYPES[channels], 0, 0, 0)
     pixels = isal_zlib.compress(_filtered(rows, channels, filter_type), _LEVEL)
     return b"".join((_SIGNATURE, *_chunk(b"IHDR", header), *_chunk(b"IDAT", pixels), *_chunk(b"IEND", b"")))
-
-
-def _sample(rows: Samples) -> Samples:
-    height = rows.shape[0]
-    if height <= _BANDS * _BAND_ROWS:
-        return rows
-    starts = [(height - _BAND_ROWS) * band // (_BANDS - 1) for band in range(_BANDS)]
-    return np.concatenate([rows[start : start + _BAND_ROWS] for start in starts])
 
 
 def _filtered(rows: Samples, channels: int, filter_type: int) -> Samples:
