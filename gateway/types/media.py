@@ -124,7 +124,7 @@ class Change(StrEnum):
 
 
 class OutputFormat(StrEnum):
-    """``auto`` keeps photographs JPEG and everything that came lossless PNG; the worker decides by content."""
+    """``auto``: JPEG for photographs, PNG for what is drawn (screens, charts, text); the worker decides by content."""
 
     AUTO = "auto"
     JPEG = "jpeg"

@@ -8,7 +8,7 @@ from gateway.types import OutputFormat
 
 RULE = Rule(
     key="output",
-    summary="Format of changed images; `auto` keeps photographs JPEG and what came lossless PNG.",
+    summary="Format of changed images; `auto`: JPEG for photographs, PNG for screens, charts and text, by content.",
     kind=Choice(OutputFormat),
     default=OutputFormat.AUTO,
 )
