@@ -26,6 +26,7 @@ from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
+from gateway.state.settings import RedisMode, RedisSettings
 from gateway.types import EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
@@ -165,4 +166,32 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
         discovery_timeout_s=u.discovery_timeout_s,
         resend_ratio=u.retry_ratio,
         forward_authorization=True,  # the journey takes it away once tenants have keys
+    )
+
+
+def redis_settings(settings: Settings) -> RedisSettings | None:
+    """The shared store's own settings; None where budgets stay in memory."""
+    r = settings.redis
+    if r.url is None:
+        return None
+    nodes = (node.rpartition(":") for node in r.nodes)
+    return RedisSettings(
+        url=r.url,
+        mode=RedisMode(r.mode),
+        nodes=tuple((host.strip("[]"), int(port)) for host, _, port in nodes),
+        sentinel_service=r.sentinel_service,
+        username=r.username,
+        password=r.password,
+        password_file=r.password_file,
+        sentinel_username=r.sentinel_username,
+        sentinel_password=r.sentinel_password,
+        tls_ca_file=r.tls_ca_file,
+        tls_certificate_file=r.tls_certificate_file,
+        tls_key_file=r.tls_key_file,
+        prefix=r.prefix,
+        deadline_s=r.deadline_s,
+        connect_timeout_s=r.connect_timeout_s,
+        retry_s=r.retry_s,
+        lease_s=r.lease_s,
+        min_replicas=r.min_replicas,
     )

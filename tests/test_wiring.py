@@ -16,6 +16,7 @@ from gateway.config.sources import leaf_paths, load_settings
 from gateway.errors import Unauthenticated
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.prompts.service import Prompts
+from gateway.state.settings import RedisMode
 from gateway.types import EngineKind, TenantId
 from gateway.wiring import (
     cache_salt,
@@ -24,6 +25,7 @@ from gateway.wiring import (
     fetch_settings,
     load_world,
     media_settings,
+    redis_settings,
     upstream_settings,
 )
 from tests.journey.fakes import head
@@ -180,6 +182,16 @@ def test_upstream_settings() -> None:
     assert (made.connect_timeout_s, made.response_timeout_s, made.idle_timeout_s) == (1.0, 2.0, 3.0)
     assert (made.health_interval_s, made.probe_timeout_s, made.discovery_timeout_s) == (4.0, 5.0, 6.0)
     assert made.resend_ratio == 0.5
+
+
+def test_redis_settings_take_nodes_apart() -> None:
+    assert redis_settings(Settings()) is None
+    made = redis_settings(
+        given(redis__url="redis://a:7000", redis__mode="cluster", redis__nodes=["b:7001", "[::1]:7002"],
+              redis__lease_s=3)
+    )  # fmt: skip
+    assert made is not None
+    assert (made.mode, made.nodes, made.lease_s) == (RedisMode.CLUSTER, (("b", 7001), ("::1", 7002)), 3.0)
 
 
 def test_every_setting_is_read_somewhere() -> None:

@@ -153,6 +153,49 @@ class IdentityConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class RedisConfig:
+    """The store that replicas share: tenants' budgets and rates, the registry of replicas. Redis >= 6.2 or Valkey."""
+
+    url: str | None = setting(
+        None,
+        "Address redis://, rediss:// (TLS) or unix://, with or without credentials; without it budgets stay in memory.",
+        secret=True,
+    )
+    mode: str = setting(
+        "standalone",
+        "What the address leads to: one server (or a proxy), a cluster's nodes, or sentinels.",
+        choices=("standalone", "cluster", "sentinel"),
+    )
+    nodes: tuple[str, ...] = setting((), "More nodes of the cluster, or more sentinels, as host:port.")
+    sentinel_service: str = setting("mymaster", "The sentinels' name of the master.")
+    username: str | None = setting(None, "ACL user; overrides the address.")
+    password: str | None = setting(None, "Its password; overrides the address.", secret=True)
+    password_file: str | None = setting(None, "File with the password, read anew at every connection (rotation).")
+    sentinel_username: str | None = setting(None, "ACL user of the sentinels themselves.")
+    sentinel_password: str | None = setting(None, "Password of the sentinels themselves.", secret=True)
+    tls_ca_file: str | None = setting(None, "CA certificates that sign the server's; the system's by default.")
+    tls_certificate_file: str | None = setting(None, "Client certificate, where the server asks for one.")
+    tls_key_file: str | None = setting(None, "Private key of the client certificate.")
+    prefix: str = setting("vlmgw", "First word of every key; deployments that share a Redis need one each.")
+    deadline_s: float = setting(
+        0.05, "Longest wait for an answer on a request's path; then local shares.", minimum=0.001, unit="s"
+    )
+    connect_timeout_s: float = setting(
+        1.0, "Longest wait for a connection, off requests' path.", minimum=0.01, unit="s"
+    )
+    retry_s: float = setting(1.0, "Longest pause between attempts while it is away.", minimum=0.05, unit="s")
+    lease_s: float = setting(
+        15.0,
+        "How long what a crashed replica held stays taken; living ones renew thrice as often.",
+        minimum=1,
+        unit="s",
+    )
+    min_replicas: int = setting(
+        1, "Replicas assumed at least when limits are shared out while Redis is away.", minimum=1, maximum=10_000
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class LogConfig:
     """Structured logs on standard output."""
 
@@ -172,4 +215,5 @@ class Settings:
     media: MediaConfig = field(default_factory=MediaConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
     identity: IdentityConfig = field(default_factory=IdentityConfig)
+    redis: RedisConfig = field(default_factory=RedisConfig)
     log: LogConfig = field(default_factory=LogConfig)
