@@ -6,9 +6,10 @@
     |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404
     |   |- RouteNotFound 404        |- MethodNotAllowed 405
     |   |- BodyTooLarge 413
-    |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded
+    |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded,
+    |   |                           TooManyMedia, MediumTooLarge, MediumTooLong
     |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424,
-    |   |                           SourceTooLarge 413
+    |   |                           SourceTooLarge 413, MediumUndecodable, MediumUnsupported 415
     |   `- DialectNotSupported 501
     |- Exhausted 429                blame tenant: budgets and rates          KvBudgetExhausted
     |- Overloaded 503               blame gateway          PoolSaturated, BodyMemoryExhausted, Draining
@@ -181,6 +182,21 @@ class AspectRatioExceeded(LimitExceeded):
     summary = "The image's sides differ by more than the model accepts."
 
 
+class TooManyMedia(LimitExceeded):
+    code = "too_many_media"
+    summary = "The request has more videos or sounds than allowed."
+
+
+class MediumTooLarge(LimitExceeded):
+    code = "medium_too_large"
+    summary = "A video or sound has more bytes, pixels or frames than allowed."
+
+
+class MediumTooLong(LimitExceeded):
+    code = "medium_too_long"
+    summary = "A video or sound lasts longer than allowed."
+
+
 class BadMedia(Rejected):
     code = "bad_media"
     summary = "A medium of the request cannot be used."
@@ -195,6 +211,17 @@ class UnsupportedFormat(BadMedia):
     code = "image_format_unsupported"
     status = 415
     summary = "Images of this format are not accepted."
+
+
+class MediumUndecodable(BadMedia):
+    code = "medium_undecodable"
+    summary = "The data is no valid video or sound."
+
+
+class MediumUnsupported(BadMedia):
+    code = "medium_unsupported"
+    status = 415
+    summary = "Videos or sounds of this kind cannot be handled here."
 
 
 class SourceBlocked(BadMedia):

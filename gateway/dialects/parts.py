@@ -16,9 +16,14 @@ from dataclasses import dataclass, field
 from gateway.dialects.fields import engine_fields, string
 from gateway.dialects.text import text_bytes
 from gateway.errors import InvalidRequest
-from gateway.types import ImagePart, Json, JsonObject, LongString, OtherMedium, Pointer, dotted, foreign
+from gateway.types import ImagePart, Json, JsonObject, LongString, MediumKind, OtherMedium, Pointer, dotted, foreign
 
-_OTHER_MEDIA = ("video_url", "audio_url", "input_audio", "file")
+_OTHER_MEDIA = {
+    "video_url": MediumKind.VIDEO,
+    "audio_url": MediumKind.AUDIO,
+    "input_audio": MediumKind.AUDIO,
+    "file": MediumKind.FILE,
+}
 # Members of a part that hold text, whatever the part's type says.
 _TEXT_MEMBERS = ("text", "refusal", "thinking")
 
@@ -73,7 +78,7 @@ class PartReader:
                 self.text(part[key])
         for key in _OTHER_MEDIA:
             if kind == key or (kind is None and key in part):
-                self.other_media.append(OtherMedium(dotted((*pointer, key)), _is_inline(part.get(key))))
+                self.other_media.append(_other_medium((*pointer, key), part.get(key)))
                 self._medium(pointer, key, part.get(key))
 
     def _image(self, message_index: int, pointer: Pointer, part: JsonObject) -> None:
@@ -109,6 +114,19 @@ class PartReader:
         names = engine_fields(value, foreign.MEDIUM)
         self.foreign_fields += [(*pointer, key, name) for name in names]
         return [f"{key}.{name}" for name in names]
+
+
+def _other_medium(holder: Pointer, medium: Json) -> OtherMedium:
+    """A video, a sound or a file, with its source where that is a string we could read."""
+    kind = _OTHER_MEDIA[str(holder[-1])]
+    is_bare = holder[-1] == "input_audio"
+    member = "data" if is_bare else "url"
+    source = medium.get(member) if isinstance(medium, dict) else medium
+    name, is_inline = dotted(holder), _is_inline(medium)
+    if kind is MediumKind.FILE or not isinstance(source, str | LongString) or not source:
+        return OtherMedium(name, is_inline, kind)
+    pointer = (*holder, member) if isinstance(medium, dict) else holder
+    return OtherMedium(name, is_inline, kind, pointer, source, is_bare)
 
 
 def _is_inline(medium: Json) -> bool:

@@ -52,16 +52,17 @@ def _read(fields: dict[str, object]) -> Usage | None:
         prompt_tokens=prompt_tokens,
         completion_tokens=count(fields, "completion_tokens") or 0,
         cached_tokens=count(details, "cached_tokens"),
-        image_tokens=_image_tokens(details),
+        image_tokens=_tokens_of(details, "image"),
+        video_tokens=_tokens_of(details, "video"),
     )
 
 
-def _image_tokens(details: object) -> int | None:
+def _tokens_of(details: object, modality: str) -> int | None:
     """vLLM: ``multimodal_tokens.image``; SGLang: ``image_tokens``."""
     if not isinstance(details, dict):
         return None
-    of_vllm = count(details.get("multimodal_tokens"), "image")
-    return count(details, "image_tokens") if of_vllm is None else of_vllm
+    of_vllm = count(details.get("multimodal_tokens"), modality)
+    return count(details, f"{modality}_tokens") if of_vllm is None else of_vllm
 
 
 def count(fields: object, name: str) -> int | None:

@@ -5,11 +5,15 @@ its processor sees the clip (vLLM's loaders take 32 frames unless told otherwise
 exact only where the frame rate or the number of frames is the one given here.
 
 Source: transformers 5.19.0, the video processors of ``qwen2_vl`` (a budget per *frame*) and ``qwen3_vl`` (one budget
-over all frames). The position of Qwen2.5-VL follows ``get_rope_index`` of the same version.
+over all frames). The position of Qwen2.5-VL follows ``get_rope_index`` of the same version. What stands between the
+patches of Qwen3-VL is as in vLLM 0.32.0 (``qwen3_vl.py``, ``get_video_repl``): ``<1.5 seconds>``, which Qwen's
+tokenizers cut into its characters and one token for the word, then the two vision markers. The chat template's own two
+markers stand around every video.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, sqrt
 from typing import Final
@@ -51,12 +55,31 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class VideoTokens:
-    """The price of one clip. ``grid`` is (temporal, rows, columns) in patches; timestamps' text is not counted."""
+    """The price of one clip. ``grid`` is (temporal, rows, columns) in patches; ``tokens`` hold its embeddings.
+
+    ``struct_tokens`` are timestamps and markers between the patches (vLLM counts them in ``multimodal_tokens.video``),
+    ``wrapper_tokens`` stand around the video.
+    """
 
     tokens: int
     sampled_frames: int
     grid: tuple[int, int, int]
     position_advance: int
+    struct_tokens: int = 0
+    wrapper_tokens: int = 2
+
+    @property
+    def reported_tokens(self) -> int:
+        """What vLLM says in ``multimodal_tokens.video``."""
+        return self.tokens + self.struct_tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        return self.tokens + self.struct_tokens + self.wrapper_tokens
+
+    @property
+    def vit_patches(self) -> int:
+        return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def tokens_per_patch(self) -> int:
@@ -68,9 +91,14 @@ QWEN2_VL: Final = VideoRules(2.0, 4, 768, 128 * 28 * 28, 768 * 28 * 28, over_all
 QWEN2_5_VL: Final = replace(QWEN2_VL, positions_per_s=2.0)
 QWEN3_VL: Final = VideoRules(2.0, 4, 768, 4096, 25_165_824, over_all_frames=True, separate_patches=True)
 
+# They share the image rule of a family whose video rule they do not: sound is woven in, or no video is taken.
+_OTHER_LOADERS: Final = ("omni", "dots.ocr")
+
 
 def rules_of(checkpoint: Checkpoint) -> VideoRules | None:
     """The rules a checkpoint is shipped with; ``None`` where clips are not counted."""
+    if any(word in checkpoint.name.lower() for word in _OTHER_LOADERS):
+        return None
     if checkpoint.family == "qwen2_vl":  # one image rule, but only 2.5 tells time
         return QWEN2_5_VL if "2.5" in checkpoint.name else QWEN2_VL
     return QWEN3_VL if checkpoint.family == "qwen3_vl" else None
@@ -87,17 +115,57 @@ def sampled_frames(clip: Clip, rules: VideoRules) -> int:
     return floor(min(max(wanted, rules.min_frames), most, clip.frames) / TEMPORAL_PATCH) * TEMPORAL_PATCH or clip.frames
 
 
+def frame_indices(clip: Clip, count: int, rules: VideoRules) -> tuple[int, ...]:
+    """Which ``count`` frames of a clip are taken: spread over all of it, both ends included where the family does."""
+    if rules.over_all_frames:
+        step = (clip.frames - 1) / (count - 1) if count > 1 else 0.0
+        return tuple(round(index * step) for index in range(count))
+    return tuple(int(index * clip.frames / count) for index in range(count))
+
+
 def video_tokens(clip: Clip, checkpoint: Checkpoint, rules: VideoRules) -> VideoTokens:
     """The price of a clip. Raises `AspectRatioExceeded` and `Undecodable` as images do, `ValueError` for no clip."""
-    frames = sampled_frames(clip, rules)
-    check_sides(clip.size)
-    check_ratio(clip.size, checkpoint.max_ratio)
+    count = sampled_frames(clip, rules)
+    times_s = [index / clip.frames_per_s for index in frame_indices(clip, count, rules)]
+    return _price(clip.size, times_s, count / clip_seconds(clip), checkpoint, rules)
+
+
+def frames_tokens(
+    size: Size, count: int, frames_per_s: float, checkpoint: Checkpoint, rules: VideoRules
+) -> VideoTokens:
+    """The price of ``count`` frames sent as such, which the engine takes to be ``frames_per_s`` apart.
+
+    Raises `AspectRatioExceeded`, `Undecodable`.
+    """
+    return _price(size, [index / frames_per_s for index in range(count)], frames_per_s, checkpoint, rules)
+
+
+def processed_size(size: Size, count: int, checkpoint: Checkpoint, rules: VideoRules) -> Size:
+    """What the processor makes of each of ``count`` frames. Raises `AspectRatioExceeded`, `Undecodable`."""
+    check_sides(size)
+    if rules.over_all_frames:
+        return _shared(size, count, checkpoint, rules)
+    return _own(size, checkpoint, rules)
+
+
+def _price(
+    size: Size, times_s: Sequence[float], sampled_per_s: float, checkpoint: Checkpoint, rules: VideoRules
+) -> VideoTokens:
+    frames = len(times_s)
     temporal = ceil(frames / TEMPORAL_PATCH)
-    factor, merge = checkpoint.factor, checkpoint.merge
-    sized = _shared(clip.size, frames, factor, rules) if rules.over_all_frames else _own(clip.size, checkpoint, rules)
-    rows, columns = sized.height // factor, sized.width // factor
-    advance = _advance(temporal, rows, columns, frames / clip_seconds(clip), rules)
-    return VideoTokens(temporal * rows * columns, frames, (temporal, rows * merge, columns * merge), advance)
+    sized = processed_size(size, frames, checkpoint, rules)
+    rows, columns = sized.height // checkpoint.factor, sized.width // checkpoint.factor
+    advance = _advance(temporal, rows, columns, sampled_per_s, rules)
+    grid = (temporal, rows * checkpoint.merge, columns * checkpoint.merge)
+    struct = _struct_tokens(times_s) if rules.separate_patches else 0
+    return VideoTokens(temporal * rows * columns, frames, grid, advance, struct)
+
+
+def _struct_tokens(times_s: Sequence[float]) -> int:
+    """Each temporal patch's timestamp (the mean of its frames, the last one repeated), and its two markers."""
+    even = [*times_s, times_s[-1]] if len(times_s) % TEMPORAL_PATCH else times_s
+    stamps = [f"{(even[index] + even[index + 1]) / 2:.1f}" for index in range(0, len(even), TEMPORAL_PATCH)]
+    return sum(len(stamp) + 3 + 2 for stamp in stamps)
 
 
 def clip_seconds(clip: Clip) -> float:
@@ -116,9 +184,16 @@ def _own(size: Size, checkpoint: Checkpoint, rules: VideoRules) -> Size:
     )
 
 
-def _shared(size: Size, frames: int, factor: int, rules: VideoRules) -> Size:
-    """All frames within one budget; an odd number of frames is rounded half to even pairs, as the processor does."""
-    height, width = size.height, size.width
+def _shared(size: Size, frames: int, checkpoint: Checkpoint, rules: VideoRules) -> Size:
+    """All frames within one budget; an odd number of frames is rounded half to even pairs, as the processor does.
+
+    A side below one unit is first scaled up to it, and the ratio is judged after that.
+    """
+    height, width, factor = size.height, size.width, checkpoint.factor
+    if min(height, width) < factor:
+        scale = max(factor / height, factor / width)
+        height, width = int(height * scale), int(width * scale)
+    check_ratio(Size(width, height), checkpoint.max_ratio)
     rows, columns = round(height / factor), round(width / factor)
     paired = round(frames / TEMPORAL_PATCH) * TEMPORAL_PATCH
     volume = paired * rows * columns * factor * factor

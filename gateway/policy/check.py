@@ -16,24 +16,26 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ContextTooLong, GatewayError, NotPermitted, SourceBlocked
 from gateway.policy.effective import EffectivePolicy, FieldAction
-from gateway.policy.rule import Measured, MeasuredImage
+from gateway.policy.rule import Measured, MeasuredClip, MeasuredImage
 from gateway.policy.rules import RULES
-from gateway.types import Call, ImagePart, TokenEstimate, dotted
+from gateway.types import Call, ImagePart, OtherMedium, TokenEstimate, dotted
 
 _DECLARED = tuple(rule.declared for rule in RULES if rule.declared is not None)
 _MEASURED = tuple(rule.measured for rule in RULES if rule.measured is not None)
 # What is left to check where a request has no image, which is most of them.
-_DECLARED_OF_TEXT = tuple(rule.declared for rule in RULES if rule.declared is not None and not rule.of_images)
-_MEASURED_OF_TEXT = tuple(rule.measured for rule in RULES if rule.measured is not None and not rule.of_images)
+_OF_TEXT = tuple(rule for rule in RULES if not rule.of_images and not rule.of_clips)
+_DECLARED_OF_TEXT = tuple(rule.declared for rule in _OF_TEXT if rule.declared is not None)
+_MEASURED_OF_TEXT = tuple(rule.measured for rule in _OF_TEXT if rule.measured is not None)
 _REMOTE = re.compile(r"https?://", re.IGNORECASE)
 
 
 def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError, ...]:
     """Check what the body says of itself, before any image is fetched or looked at.
 
-    Raises TooManyImages, ImageTooLarge, TooManyTokens, NotPermitted, SourceBlocked; in shadow mode returns them.
+    Raises TooManyImages, ImageTooLarge, TooManyTokens, TooManyMedia, MediumTooLarge, NotPermitted, SourceBlocked; in
+    shadow mode returns them.
     """
-    checks = _DECLARED if call.images else _DECLARED_OF_TEXT
+    checks = _DECLARED if call.images or call.other_media else _DECLARED_OF_TEXT
     found = [error for check in checks if (error := check(effective, call)) is not None]
     if call.foreign_fields:
         found += _refused_fields(effective, call)
@@ -43,7 +45,9 @@ def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError
         if not medium.is_inline
     ]
     if effective.hosts is not None:
-        found += _blocked_sources(effective.hosts, call.images)
+        found += _blocked_sources(effective.hosts, "images", call.images)
+        if call.other_media:
+            found += _blocked_sources(effective.hosts, "videos or sounds", call.other_media)
     return _deliver(effective, found)
 
 
@@ -52,13 +56,15 @@ def check_measured(
     images: Sequence[MeasuredImage],
     estimate: TokenEstimate,
     context_tokens: int | None,
+    clips: Sequence[MeasuredClip] = (),
 ) -> tuple[GatewayError, ...]:
     """Check sizes, formats and tokens once they are known. ``context_tokens`` None: not known, not checked.
 
-    Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, ContextTooLong; in shadow mode returns them.
+    Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, MediumTooLarge, MediumTooLong, ContextTooLong; in shadow
+    mode returns them.
     """
-    measured = Measured(images, estimate)
-    checks = _MEASURED if images else _MEASURED_OF_TEXT
+    measured = Measured(images, estimate, clips)
+    checks = _MEASURED if images or clips else _MEASURED_OF_TEXT
     found = [error for check in checks if (error := check(effective, measured)) is not None]
     if context_tokens is not None and estimate.prompt_lower_bound + 1 > context_tokens:
         found.append(_too_long(estimate, context_tokens))
@@ -97,15 +103,17 @@ def _too_long(estimate: TokenEstimate, context_tokens: int) -> ContextTooLong:
     )
 
 
-def _blocked_sources(hosts: tuple[str, ...], images: Sequence[ImagePart]) -> list[GatewayError]:
-    """Remote images whose host is visibly not allowed; the fetcher checks every hop, this only saves the wait."""
+def _blocked_sources(
+    hosts: tuple[str, ...], what: str, media: Sequence[ImagePart] | Sequence[OtherMedium]
+) -> list[GatewayError]:
+    """Remote media whose host is visibly not allowed; the fetcher checks every hop, this only saves the wait."""
     blocked: list[GatewayError] = []
-    for image in images:
+    for image in media:
         if not isinstance(image.source, str) or not _REMOTE.match(image.source):
             continue
         host = _host(image.source)
         if host is not None and not any(host_matches(pattern, host) for pattern in hosts):
-            message = "The policy lets no images be fetched." if not hosts else None
+            message = f"The policy lets no {what} be fetched." if not hosts else None
             blocked.append(SourceBlocked(message, part=image.name, rule="hosts"))
     return blocked
 

@@ -49,6 +49,14 @@ class OnExcess:
     max_images: Excess = Excess.REJECT
     max_pixels: Excess = Excess.SHRINK
     max_image_tokens: Excess = Excess.SHRINK
+    max_video_tokens: Excess = Excess.SHRINK
+
+
+class Video(StrEnum):
+    """What a backend gets of a video: the file as it came, or frames sampled by the model's own rule."""
+
+    FILE = "file"
+    FRAMES = "frames"
 
 
 class CacheSalt(StrEnum):
@@ -103,6 +111,15 @@ class RuleValues:
     max_prompt_tokens: int | None
     max_output_tokens: int | None
     output_reserve_tokens: int
+    video: Video
+    max_videos: int | None
+    max_video_bytes: int
+    max_video_s: int | None
+    max_video_frames: int | None
+    max_video_tokens: int | None
+    max_audios: int | None
+    max_audio_bytes: int
+    max_audio_s: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ EXCESS_ACTIONS: Mapping[str, tuple[Excess, ...]] = {
     "max_images": (Excess.DROP_OLDEST, Excess.REJECT),
     "max_pixels": (Excess.SHRINK, Excess.REJECT),
     "max_image_tokens": (Excess.SHRINK, Excess.DROP_OLDEST, Excess.REJECT),
+    "max_video_tokens": (Excess.SHRINK, Excess.REJECT),
 }
 _OTHERS = "others"
 _COUNT = re.compile(r"[1-9]\d{0,5}")

@@ -14,7 +14,7 @@ from typing import Any
 from gateway.errors import GatewayError
 from gateway.policy.effective import RuleValues
 from gateway.policy.values import Kind
-from gateway.types import Call, ImageFormat, ImagePart, Size, SourceFacts, TokenEstimate
+from gateway.types import Call, ImageFormat, ImagePart, LongString, MediumKind, Size, SourceFacts, TokenEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +38,52 @@ class MeasuredImage:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredClip:
+    """The numbers of one video or sound that rules look at; ``None`` where its header does not tell.
+
+    ``frames`` are those that will reach the model, ``tokens`` the prompt positions they take.
+    """
+
+    name: str
+    kind: MediumKind
+    byte_count: int
+    duration_s: float | None
+    size: Size | None = None
+    frames: int | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Measured:
     """What is known once every image was looked at and the tokens were estimated."""
 
     images: Sequence[MeasuredImage]
     estimate: TokenEstimate
+    clips: Sequence[MeasuredClip] = ()
 
 
 DeclaredCheck = Callable[[RuleValues, Call], GatewayError | None]
 MeasuredCheck = Callable[[RuleValues, Measured], GatewayError | None]
 
 
+# A data URL's head, and what line breaks and escapes may add.
+_HEAD_BYTES = 1024
+
+
+def is_spelled_longer(source: str | LongString | None, limit_bytes: int) -> bool:
+    """Whether a source string is far too long for a file of ``limit_bytes``: 3 bytes in 4 characters, and a tenth."""
+    if source is None:
+        return False
+    spelled_bytes = source.span.byte_count if isinstance(source, LongString) else len(source)
+    return 30 * (spelled_bytes - _HEAD_BYTES) > 44 * limit_bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One key of ``rules``, ``tasks.*`` and ``models.*``; ``of_images``: its checks say nothing without one.
+    """One key of ``rules``, ``tasks.*`` and ``models.*``.
 
-    ``join`` makes one value of the inherited one and of the one written above it; without it the latter replaces.
+    ``of_images``: its checks say nothing without an image; ``of_clips``: nothing without a video or a sound. ``join``
+    makes one value of the inherited one and of the one written above it; without it the latter replaces.
     """
 
     key: str
@@ -63,4 +93,5 @@ class Rule:
     declared: DeclaredCheck | None = None
     measured: MeasuredCheck | None = None
     of_images: bool = False
+    of_clips: bool = False
     join: Callable[[Any, Any], object] | None = None  # Any: each rule's join knows its own two types

@@ -21,6 +21,13 @@ from gateway.types.body import (
     Span,
     Usage,
 )
+from gateway.types.clips import (
+    ClipFacts,
+    ClipPlan,
+    ClipProbe,
+    Container,
+    MediumKind,
+)
 from gateway.types.media import (
     Change,
     ColourModel,
@@ -55,7 +62,11 @@ __all__ = [
     "Buffer",
     "Call",
     "Change",
+    "ClipFacts",
+    "ClipPlan",
+    "ClipProbe",
     "ColourModel",
+    "Container",
     "ContentDigest",
     "EngineKind",
     "Fidelity",
@@ -68,6 +79,7 @@ __all__ = [
     "Json",
     "JsonObject",
     "LongString",
+    "MediumKind",
     "OtherMedium",
     "OutputFormat",
     "PlacementDigest",

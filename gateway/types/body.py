@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, TypeAlias
 
+from gateway.types.clips import MediumKind
 from gateway.types.names import Pointer, dotted
 
 Json: TypeAlias = "bool | int | float | str | LongString | list[Json] | dict[str, Json] | None"
@@ -84,10 +85,19 @@ class ImagePart:
 
 @dataclass(frozen=True, slots=True)
 class OtherMedium:
-    """A video or sound of the request. ``is_inline`` = its bytes are in the body, so no engine need fetch anything."""
+    """A video, sound or file of the request, in the order of the prompt; errors name it by ``name``.
+
+    ``is_inline`` = its bytes are in the body, so no engine need fetch anything. ``pointer`` is where the string
+    ``source`` stands; both are missing where a part is only the engine's to understand. ``is_bare``: the source is
+    base64 without a data URL around it.
+    """
 
     name: str
     is_inline: bool
+    kind: MediumKind = MediumKind.FILE
+    pointer: Pointer = ()
+    source: str | LongString | None = None
+    is_bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +132,4 @@ class Usage:
     completion_tokens: int
     cached_tokens: int | None = None
     image_tokens: int | None = None
+    video_tokens: int | None = None

@@ -29,7 +29,8 @@ class ImageTokens:
 class TokenEstimate:
     """Predicted tokens of one request. ``text_tokens`` is the expected count, bounded by the other two.
 
-    ``exact`` is set when the model's own tokenizer and template counted the text.
+    ``exact`` is set when the model's own tokenizer and template counted the text. ``video_tokens`` are all positions
+    that videos take, timestamps and markers included, as far as their headers told.
     """
 
     text_tokens: int
@@ -39,16 +40,22 @@ class TokenEstimate:
     image_overhead_tokens: int
     output_tokens: int
     exact: bool = False
+    video_tokens: int = 0
+
+    @property
+    def media_tokens(self) -> int:
+        """All that is no text: images with what stands around them, and videos."""
+        return self.image_tokens + self.image_overhead_tokens + self.video_tokens
 
     @property
     def prompt_tokens(self) -> int:
-        return self.text_tokens + self.image_tokens + self.image_overhead_tokens
+        return self.text_tokens + self.media_tokens
 
     @property
     def prompt_lower_bound(self) -> int:
-        return self.text_lower_bound + self.image_tokens + self.image_overhead_tokens
+        return self.text_lower_bound + self.media_tokens
 
     @property
     def kv_tokens(self) -> int:
         """What the request may come to hold: the prompt (upper bound) and its output reserve."""
-        return self.text_upper_bound + self.image_tokens + self.image_overhead_tokens + self.output_tokens
+        return self.text_upper_bound + self.media_tokens + self.output_tokens

@@ -26,7 +26,7 @@ from gateway.errors import (
     TooManyImages,
     all_errors,
 )
-from gateway.types import Call, OtherMedium, RequestId, Usage
+from gateway.types import Call, MediumKind, OtherMedium, RequestId, Usage
 
 CHAT = OpenAIChat()
 ID = RequestId("r-1")
@@ -225,10 +225,13 @@ def test_other_media_are_named() -> None:
         {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
         {"audio_url": {"url": "https://example.com/a"}, "uuid": "u"},
     )
+    at = ("messages", 0, "content")
+    video, sound, remote = (*at, 0, "video_url", "url"), (*at, 1, "input_audio", "data"), (*at, 2, "audio_url", "url")
+    audio = MediumKind.AUDIO
     assert call.other_media == (
-        OtherMedium("messages.0.content.0.video_url", is_inline=False),
-        OtherMedium("messages.0.content.1.input_audio", is_inline=True),
-        OtherMedium("messages.0.content.2.audio_url", is_inline=False),
+        OtherMedium("messages.0.content.0.video_url", False, MediumKind.VIDEO, video, "https://example.com/v.mp4"),
+        OtherMedium("messages.0.content.1.input_audio", True, audio, sound, "AA", is_bare=True),
+        OtherMedium("messages.0.content.2.audio_url", False, audio, remote, "https://example.com/a"),
     )
     assert call.foreign_fields == (
         ("messages", 0, "content", 0, "video_url", "content_hash"),

@@ -10,9 +10,19 @@ from gateway.policy.effective import EffectivePolicy
 from gateway.policy.node import Node, Problem
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set, builtin_policies
 from gateway.policy.resolve import resolve
-from gateway.policy.rule import MeasuredImage
+from gateway.policy.rule import MeasuredClip, MeasuredImage
 from gateway.policy.schema import Document, parse_document
-from gateway.types import Call, ImageFormat, ImagePart, LongString, Size, Span, TokenEstimate
+from gateway.types import (
+    Call,
+    ImageFormat,
+    ImagePart,
+    LongString,
+    MediumKind,
+    OtherMedium,
+    Size,
+    Span,
+    TokenEstimate,
+)
 
 BUILTIN = resolve(builtin_policies(), tenant=DEFAULT_TENANT, header_task=None, model=None, body_task=None)
 
@@ -54,6 +64,21 @@ def part(index: int = 0, source: str | LongString = "data:image/png;base64,AAAA"
 
 def long_source(byte_count: int) -> LongString:
     return LongString(Span(100, 100 + byte_count), has_escapes=False)
+
+
+def medium(kind: MediumKind, index: int = 0, source: str | LongString = "data:video/mp4;base64,AAAA") -> OtherMedium:
+    pointer = ("messages", 0, "content", index, "video_url", "url")
+    return OtherMedium(f"messages.0.content.{index}.video_url", True, kind, pointer, source)
+
+
+def clip(kind: MediumKind = MediumKind.VIDEO, **values: Any) -> MeasuredClip:
+    """Four seconds, 100 kB; eight frames of 900 tokens together."""
+    known: dict[str, Any] = {"byte_count": 100_000, "duration_s": 4.0, "frames": 8, "tokens": 900}
+    return MeasuredClip("messages.0.content.0.video_url", kind, **(known | values))
+
+
+def call_of(*media: OtherMedium) -> Call:
+    return replace(call(), other_media=media)
 
 
 def call(*images: ImagePart, output_limit_tokens: int | None = None, choices: int = 1) -> Call:

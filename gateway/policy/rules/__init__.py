@@ -15,6 +15,9 @@ from gateway.policy.rules import (
     formats,
     geometry,
     jpeg_quality,
+    max_audio_bytes,
+    max_audio_s,
+    max_audios,
     max_image_bytes,
     max_image_tokens,
     max_images,
@@ -22,9 +25,15 @@ from gateway.policy.rules import (
     max_output_tokens,
     max_pixels,
     max_prompt_tokens,
+    max_video_bytes,
+    max_video_frames,
+    max_video_s,
+    max_video_tokens,
+    max_videos,
     on_excess,
     output,
     output_reserve_tokens,
+    video,
 )
 
 RULES: tuple[Rule, ...] = (
@@ -45,6 +54,15 @@ RULES: tuple[Rule, ...] = (
     max_prompt_tokens.RULE,
     max_output_tokens.RULE,
     output_reserve_tokens.RULE,
+    video.RULE,
+    max_videos.RULE,
+    max_video_bytes.RULE,
+    max_video_s.RULE,
+    max_video_frames.RULE,
+    max_video_tokens.RULE,
+    max_audios.RULE,
+    max_audio_bytes.RULE,
+    max_audio_s.RULE,
 )
 
 RULES_BY_KEY: dict[str, Rule] = {rule.key: rule for rule in RULES}
