@@ -329,6 +329,7 @@ class Gateway:
                 now_s=self._clock.now_s(),
                 inflight=list(self._inflight.values()),
                 media=self._media.facts(),
+                fetched_bytes=self._fetcher.kept_bytes,
                 views=self._upstream.views(),
                 tenants=self.world.policies.tenants,
                 reserved_kv_tokens=self._budgets.inflight_kv_tokens,

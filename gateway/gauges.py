@@ -52,6 +52,7 @@ class Moment:
     now_s: float
     inflight: Sequence[tuple[float, str]]
     media: MediaFacts
+    fetched_bytes: int
     views: Sequence[BackendView]
     tenants: Mapping[TenantId, TenantPolicy]
     reserved_kv_tokens: Callable[[TenantId], int]
@@ -69,6 +70,7 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     ages_s = (moment.now_s - started_s for started_s, _ in moment.inflight)
     yield "oldest_request_seconds", (), max(ages_s, default=0.0)
     yield from _media_gauges(moment.media)
+    yield "fetched_cache_bytes", (), moment.fetched_bytes
     yield "log_lines_dropped_total", (), moment.log_lines_dropped
     yield from _tenant_gauges(moment)
     yield from _backend_gauges(moment.views)

@@ -135,6 +135,9 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     return FetchSettings(
         total_timeout_s=f.total_timeout_s,
         max_redirects=f.max_redirects,
+        cache_bytes=f.cache_bytes,
+        cache_max_age_s=f.cache_max_age_s,
+        ca_file=f.ca_file,
         public_networks=f.public_networks,
         static_hosts={name: _answers(text) for name, text in f.static_hosts.items()},
     )

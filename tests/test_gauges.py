@@ -21,6 +21,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         now_s=100.0,
         inflight=inflight,
         media=MediaFacts(POOL, 10, 20, 1, 2, 30),
+        fetched_bytes=40,
         views=views,
         tenants=builtin_policies().tenants,
         reserved_kv_tokens=lambda _tenant: 77,

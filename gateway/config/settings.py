@@ -141,6 +141,11 @@ class FetchConfig:
     enabled: bool = setting(True, "Whether http(s) image URLs are fetched at all.")
     total_timeout_s: float = setting(10.0, "Longest fetch, redirects included.", minimum=0.1, unit="s")
     max_redirects: int = setting(3, "Redirects followed.", minimum=0, maximum=20)
+    cache_bytes: int = setting(64 << 20, "Fetched files kept where their origin allows.", minimum=0, unit="bytes")
+    cache_max_age_s: float = setting(
+        300.0, "Longest use of a kept file without asking its origin again.", minimum=0.0, unit="s"
+    )
+    ca_file: str | None = setting(None, "Authorities (PEM) trusted beside the system's, for origins of your own.")
     public_networks: tuple[str, ...] = setting((), "Networks to treat as public although they are not (CIDR).")
     static_hosts: dict[str, str] = setting({}, "Addresses for names, instead of DNS; successive answers by semicolon.")
 

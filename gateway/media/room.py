@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from gateway.errors import BodyMemoryExhausted, SourceTooLarge
 
+# What a refusal names as its rule where it is about all files of one request together.
+REQUEST_RULE = "fetched_bytes_per_request"
+
 
 class Room:
     """What all requests may hold together. ``held_bytes`` is what they do hold."""
@@ -37,7 +40,8 @@ class Share:
     def take(self, byte_count: int) -> None:
         """Hold so many bytes more. Raises SourceTooLarge (this request's files), BodyMemoryExhausted (everybody's)."""
         if self._held_bytes + byte_count > self._limit_bytes:
-            raise SourceTooLarge(f"The images at these addresses together are larger than {self._limit_bytes} bytes.")
+            message = f"The images at these addresses together are larger than {self._limit_bytes} bytes."
+            raise SourceTooLarge(message, rule=REQUEST_RULE)
         if not self._room.fits(byte_count):
             raise BodyMemoryExhausted(retry_after_s=1.0)
         self._held_bytes += byte_count

@@ -44,6 +44,7 @@ class RemoteImages(Protocol):
         self,
         url: str,
         *,
+        tenant: str,
         hosts: tuple[str, ...] | None,
         max_bytes: int,
         deadline_s: float,
@@ -234,7 +235,12 @@ class MediaService:
     async def _fetch(self, url: str, scope: MediaScope, share: Share) -> bytes:
         until_s = asyncio.get_running_loop().time() + scope.deadline_s  # a scope counts from now, a fetch by the clock
         return await self._remote.fetch(
-            url, hosts=scope.hosts, max_bytes=scope.max_image_bytes, deadline_s=until_s, take=share.take
+            url,
+            tenant=scope.tenant,
+            hosts=scope.hosts,
+            max_bytes=scope.max_image_bytes,
+            deadline_s=until_s,
+            take=share.take,
         )
 
     # --- prepare ----------------------------------------------------------------------------------------------------

@@ -169,6 +169,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Raise prepared_cache_bytes.",
     ),
     _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
+    _gauge("fetched_cache_bytes", "Fetched files that are kept.", "Do kept files help?", "Raise fetch.cache_bytes."),
     _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),
     _histogram(
         "estimate_ratio",

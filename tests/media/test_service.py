@@ -45,6 +45,7 @@ class Web:
         self,
         url: str,
         *,
+        tenant: str,
         hosts: tuple[str, ...] | None,
         max_bytes: int,
         deadline_s: float,
