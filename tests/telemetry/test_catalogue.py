@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import gateway.app
+import gateway.gauges
 import gateway.telemetry
 from gateway.telemetry.catalogue import DECLARATIONS, PREFIX, Kind
 
@@ -17,7 +18,11 @@ BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
 CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family",
           "operation", "reason", "kind", "decision", "result", "engine", "version", "codec_backend"}  # fmt: skip
 CONFIGURED = {"tenant", "backend"}
-CALLERS = [Path(gateway.app.__file__), *Path(gateway.telemetry.__file__).parent.glob("*.py")]
+CALLERS = [
+    Path(gateway.app.__file__),
+    Path(gateway.gauges.__file__),
+    *Path(gateway.telemetry.__file__).parent.glob("*.py"),
+]
 
 
 def strings_of_callers() -> set[str]:
