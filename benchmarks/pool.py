@@ -82,12 +82,13 @@ class _NoWeb:
         self,
         url: str,
         *,
+        tenant: str,
         hosts: tuple[str, ...] | None,
         max_bytes: int,
         deadline_s: float,
         take: Callable[[int], None],
     ) -> bytes:
-        raise AssertionError(f"nothing here is remote: {url} {hosts} {max_bytes} {deadline_s} {take}")
+        raise AssertionError(f"nothing here is remote: {url} {tenant} {hosts} {max_bytes} {deadline_s} {take}")
 
 
 def run(options: Options) -> dict[str, object]:
