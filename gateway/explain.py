@@ -17,13 +17,15 @@ from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
 from gateway.models.positions import next_position
+from gateway.omission import within_count
 from gateway.planning import (
     cap_of,
     cost_of,
     count_prompt,
     estimate_request,
+    kv_bytes_of,
     media_scope,
-    plan_all,
+    plan_kept,
     reason_of,
     served_model,
 )
@@ -35,6 +37,7 @@ from gateway.ports import Body, Client, SourceRef
 from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
+from gateway.shares import own_caps
 from gateway.splice.skeleton import cut
 from gateway.types import BackendName, Call, ImagePlan, SourceFacts, TokenEstimate
 
@@ -123,26 +126,32 @@ async def _tell(
         "is_exact": served.is_exact,
         "context_tokens": served.context_tokens,
     }
+    call = within_count(policy, call, tree)
     findings = [error.code for error in check_declared(policy, call)]
     facts = await _look(body, call, policy, ports, world, findings)
     served = world.book.beside_text(served, call.text_bytes, call.message_count)
-    plans = await plan_all(policy, served, call, facts, ports)
+    kept = await plan_kept(policy, served, call, facts, ports, tree)
+    call, facts, plans = kept.call, kept.facts, kept.plans
+    if call.omitted:
+        told["omitted"] = [part.name for part in call.omitted]
     scope = media_scope(policy, world)
     told["images"] = [
         _image(part.name, fact, plan)
-        | reason_of(policy, served, plan)
+        | reason_of(policy, served, plan, own)
         | {"is_prepared": plan.keeps_file or ports.media.peek(scope, fact, plan)}
-        for part, fact, plan in zip(call.images, facts, plans, strict=False)
+        for part, fact, plan, own in zip(call.images, facts, plans, own_caps(policy, call), strict=False)
     ]
     counted = await count_prompt(world, served, dialect.name, body, tree, call)
     estimate = estimate_request(world.book, served, policy, call, plans, counted)
     around = estimate.text_tokens + estimate.image_overhead_tokens
     told["estimate"] = _estimate(estimate) | {"next_position": next_position(around, [plan.after for plan in plans])}
     measured = [
-        MeasuredImage.of(part, fact, cap_of(policy, served)) for part, fact in zip(call.images, facts, strict=False)
+        MeasuredImage.of(part, fact, cap_of(policy, served), plan)
+        for part, fact, plan in zip(call.images, facts, plans, strict=False)
     ]
     context_tokens = served.context_tokens if served.is_exact else None
-    findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens)]
+    kv_bytes = kv_bytes_of(policy, served, estimate)
+    findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens, kv_bytes=kv_bytes)]
     told["findings"] = findings
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)

@@ -32,6 +32,7 @@ from gateway.errors import (
 )
 from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.models.book import ServedModel
+from gateway.omission import within_count
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     cap_of,
@@ -40,9 +41,10 @@ from gateway.planning import (
     cost_of,
     count_prompt,
     estimate_request,
+    kv_bytes_of,
     learn_pace,
     media_scope,
-    plan_all,
+    plan_kept,
     served_model,
 )
 from gateway.policy.check import check_declared, check_measured
@@ -125,6 +127,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         served = served_model(x.world.book, policy, views)
         record.known_model, record.family = True, served.family.name
         watch.lap("resolve")
+        call = within_count(policy, call, skeleton.tree)
         record.findings += [error.code for error in check_declared(policy, call)]
         watch.lap("check")
         scope = media_scope(policy, x.world)
@@ -132,7 +135,9 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         try:
             facts: Sequence[SourceFacts] = () if looked is None else looked.facts
             served = x.world.book.beside_text(served, call.text_bytes, call.message_count)
-            plans = await plan_all(policy, served, call, facts, ports)
+            kept = await plan_kept(policy, served, call, facts, ports, skeleton.tree)
+            call, facts, plans = kept.call, kept.facts, kept.plans
+            record.images_omitted = len(call.omitted)
             frame.note_plans(record, facts, plans)
             watch.lap("plan")
             counted = await count_prompt(x.world, served, x.dialect.name, body, skeleton.tree, call)
@@ -140,12 +145,14 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             record.estimate = estimate
             watch.lap("estimate")
             measured = [
-                MeasuredImage.of(part, fact, cap_of(policy, served))
-                for part, fact in zip(call.images, facts, strict=looked is not None)
+                MeasuredImage.of(part, fact, cap_of(policy, served), plan)
+                for part, fact, plan in zip(call.images, facts, plans, strict=looked is not None)
             ]
             # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
             context_tokens = served.context_tokens if served.is_exact else None
-            findings = check_measured(policy, measured, estimate, context_tokens)
+            findings = check_measured(
+                policy, measured, estimate, context_tokens, kv_bytes=kv_bytes_of(policy, served, estimate)
+            )
             record.findings += [error.code for error in findings]
             watch.lap("check")
             limit = None if policy.shadow else policy.kv_tokens_in_flight
@@ -153,7 +160,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             try:
                 watch.lap("reserve")
                 trip = _Trip(
-                    x, body, skeleton, call, policy, served, scope, looked, plans, estimate, counted, reservation
+                    x, body, skeleton, call, policy, served, scope, looked, facts, plans, estimate, counted, reservation
                 )
                 if x.world.keepalive_comment_s is not None and call.stream:
                     client.keep_alive(x.world.keepalive_comment_s)
@@ -179,6 +186,7 @@ class _Trip:
     served: ServedModel
     scope: MediaScope
     looked: Looked | None
+    facts: Sequence[SourceFacts]
     plans: Sequence[ImagePlan]
     estimate: TokenEstimate
     counted: PromptCount | None
@@ -214,7 +222,7 @@ async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, s
 async def _deliver(trip: _Trip) -> None:
     """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
     x, ports, record = trip.x, trip.x.ports, trip.x.record
-    facts: Sequence[SourceFacts] = () if trip.looked is None else trip.looked.facts
+    facts = trip.facts
     cost = cost_of(trip.estimate, trip.plans)
     ask = RouteAsk(
         model=trip.policy.model,

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from gateway.omission import marker_json
 from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
 from gateway.routing.ask import Decision
@@ -76,6 +77,7 @@ def edits_of(
     if policy.cache_salt is not CacheSalt.NONE and engine is not EngineKind.GENERIC:
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
+    operations += [SetValue(part.part, (marker_json(part),)) for part in call.omitted]
     made = {part.pointer: image for part, image in prepared}
     for part in call.images:
         image = made.get(part.pointer)
@@ -131,7 +133,8 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
                 ("x-vlmgw-image-tokens-original", str(record.image_tokens_original)),
                 (
                     "x-vlmgw-images",
-                    f"passed={record.images_passed}, shrunk={record.images_shrunk}, recoded={record.images_recoded}",
+                    f"passed={record.images_passed}, shrunk={record.images_shrunk}, recoded={record.images_recoded}"
+                    + (f", omitted={record.images_omitted}" if record.images_omitted else ""),
                 ),
                 ("x-vlmgw-geometry", ", ".join(record.geometry[:MAX_DIGESTS])),
                 ("x-vlmgw-image-digests", ",".join(record.image_digests[:MAX_DIGESTS])),

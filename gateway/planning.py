@@ -8,18 +8,23 @@ aside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import Ports, World
 from gateway.models.book import Computed, ModelBook, ServedModel
+from gateway.models.caps import Caps, plan_within
 from gateway.models.family import TargetReason
+from gateway.models.kv import request_kv_bytes
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
-from gateway.policy.effective import EffectivePolicy, Excess, Geometry
+from gateway.omission import leave_out
+from gateway.policy.dropping import images_too_large
+from gateway.policy.effective import EffectivePolicy, Excess, Geometry, Orientation
 from gateway.ports import Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
+from gateway.shares import lowered, own_caps
 from gateway.types import (
     BackendView,
     Call,
@@ -72,18 +77,48 @@ async def plan_all(
     return await ports.aside(lambda: plan_images(policy, served, call, facts, version))
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The images that go on, with their plans; the call knows which were left out."""
+
+    call: Call
+    facts: Sequence[SourceFacts]
+    plans: tuple[ImagePlan, ...]
+
+
+async def plan_kept(
+    policy: EffectivePolicy,
+    served: ServedModel,
+    call: Call,
+    facts: Sequence[SourceFacts],
+    ports: Ports,
+    tree: JsonObject,
+) -> Kept:
+    """`plan_all`, and again without the oldest images where all together are too large and the policy drops those."""
+    plans = await plan_all(policy, served, call, facts, ports)
+    if policy.shadow or not plans:
+        return Kept(call, facts, plans)
+    pixels, tokens = [plan.target.pixels for plan in plans], [plan.after.tokens for plan in plans]
+    dropped = images_too_large(policy, call, pixels, tokens)
+    if not dropped:
+        return Kept(call, facts, plans)
+    left = leave_out(call, dropped, tree)
+    facts = [fact for index, fact in enumerate(facts) if index not in dropped]
+    return Kept(left, facts, await plan_all(policy, served, left, facts, ports))
+
+
 def plan_images(
     policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
 ) -> tuple[ImagePlan, ...]:
     """One plan per image, in order; an image that cannot be planned names its part. Shadow mode resizes nothing.
 
-    Where all together are above the policy's token budget and it says to shrink, the budget is shared out first.
+    What the policy grants all images together is shared out where it says to shrink: first pixels, then tokens.
     """
     if not facts:
         return ()
     preserve = policy.geometry is Geometry.PRESERVE or policy.shadow
-    rules = PlanRules(
-        policy.max_pixels,
+    alike = PlanRules(
+        None,
         policy.background,
         policy.output,
         policy.jpeg_quality,
@@ -91,18 +126,30 @@ def plan_images(
         version=version,
         buckets=policy.buckets,
         fidelity=policy.fidelity,
+        keeps_tag=policy.orientation is Orientation.PRESERVE,
     )
-    plans = _planned(served, call, facts, [rules] * len(facts))
+    caps = own_caps(policy, call)[: len(facts)]
+    rules = [replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in caps]
+    plans = _planned(served, call, facts, rules)
+    if preserve:
+        return plans
+    most = policy.max_total_pixels
+    if most is not None and policy.on_excess.max_total_pixels is Excess.SHRINK:
+        caps = lowered(caps, [plan.target.pixels for plan in plans], most)
+        rules = [replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in caps]
+        plans = _planned(served, call, facts, rules)
     budget = policy.max_image_tokens
-    if preserve or policy.on_excess.max_image_tokens is not Excess.SHRINK or budget is None:
+    if policy.on_excess.max_image_tokens is not Excess.SHRINK or budget is None:
         return plans
     if sum(plan.after.tokens for plan in plans) <= budget:
         return plans
     sizes = [fact.probe.upright for fact in facts]
-    caps = share(sizes, served.family, served.checkpoint, Budget(budget, policy.max_pixels))
-    if caps is None:
+    shares = share(sizes, served.family, served.checkpoint, Budget(budget, None), caps)
+    if shares is None:
         return plans  # too many even so: the check refuses, with the number that was asked for
-    return _planned(served, call, facts, [replace(rules, cap_tokens=cap) for cap in caps])
+    return _planned(
+        served, call, facts, [replace(rule, cap_tokens=cap) for rule, cap in zip(rules, shares, strict=True)]
+    )
 
 
 def _planned(
@@ -131,8 +178,23 @@ def _as_written(part: ImagePart, fact: SourceFacts) -> SourceFacts:
     return replace(fact, canonical=fact.bare_base64 and part.media_type == fact.probe.format.media_type)
 
 
-def reason_of(policy: EffectivePolicy, served: ServedModel, plan: ImagePlan) -> dict[str, object]:
-    """Why an image gets the size it gets, for people; with the engine's own knob where no size meets the cap."""
+def kv_bytes_of(policy: EffectivePolicy, served: ServedModel, estimate: TokenEstimate) -> int | None:
+    """The fewest bytes of KV cache the request can come to hold; ``None`` where no rule asks or no layers are known."""
+    shape = served.checkpoint.kv
+    if policy.max_kv_bytes is None or shape is None:
+        return None
+    return request_kv_bytes(
+        shape, estimate.prompt_lower_bound, estimate.output_tokens, encoder_tokens=estimate.image_tokens
+    )
+
+
+def reason_of(
+    policy: EffectivePolicy, served: ServedModel, plan: ImagePlan, own: Caps | None = None
+) -> dict[str, object]:
+    """Why an image gets the size it gets, for people; with the engine's own knob where no size meets the cap.
+
+    ``own`` are the image's own caps, where they are not ``max_pixels`` alone.
+    """
     if policy.geometry is Geometry.PRESERVE or policy.shadow:
         return {"reason": "preserved"}
     alone = served.family.plan(plan.original, served.checkpoint, cap_pixels=policy.max_pixels, cap_tokens=None)
@@ -140,7 +202,13 @@ def reason_of(policy: EffectivePolicy, served: ServedModel, plan: ImagePlan) -> 
         return {"reason": alone.reason.value, "knob": served.family.knob}
     if alone.size == plan.target:
         return {"reason": alone.reason.value}
-    return {"reason": "bucket" if plan.target in policy.buckets else "token_budget"}
+    if plan.target in policy.buckets:
+        return {"reason": "bucket"}
+    if own is not None:
+        for reason, caps in (("detail", Caps(own.pixels)), ("max_side", own)):
+            if plan_within(plan.original, served.family, served.checkpoint, caps).size == plan.target:
+                return {"reason": reason}
+    return {"reason": "token_budget" if policy.max_total_pixels is None else "shared_budget"}
 
 
 def estimate_request(

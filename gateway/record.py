@@ -65,6 +65,7 @@ class ExchangeRecord:
     images_passed: int = 0
     images_shrunk: int = 0
     images_recoded: int = 0
+    images_omitted: int = 0
     changes: dict[str, int] = field(default_factory=dict)
     image_bytes_in: int = 0
     image_bytes_out: int = 0

@@ -158,6 +158,13 @@ def test_each_image_says_why() -> None:
     assert [image["reason"] for image in explained(budgeted)["images"]] == ["token_budget", "conforming"]
     bucketed = replace(SETTINGS["two images"], policies=policy_set(default="rules: {buckets: [896x896]}\n"))
     assert [image["reason"] for image in explained(bucketed)["images"]] == ["bucket", "conforming"]
+    for rules, reason in (
+        ("{detail: {auto: 512x512}}", "detail"),
+        ("{max_side: 512}", "max_side"),
+        ("{max_total_pixels: 1MP}", "shared_budget"),
+    ):
+        capped = replace(SETTINGS["two images"], policies=policy_set(default=f"rules: {rules}\n"))
+        assert [image["reason"] for image in explained(capped)["images"]] == [reason, "conforming"]
     floor = replace(SETTINGS["two images"], policies=policy_set(default="rules: {max_pixels: 3136}\n"))
     assert explained(floor)["images"][0]["knob"] == "mm_processor_kwargs.min_pixels"
     assert explained(SETTINGS["shadow"])["images"][0]["reason"] == "preserved"
@@ -177,3 +184,10 @@ def test_the_cost_on_the_chosen_backend() -> None:
     assert cost["prefill_ms"] > 0
     assert cost["encode_ms"] > 0
     assert not cost["is_calibrated"]
+
+
+def test_what_is_left_out_is_named() -> None:
+    drops = policy_set(default="rules: {max_images: 1, on_excess: drop_oldest}\n")
+    found = explained(replace(SETTINGS["two images"], policies=drops, facts=(facts(),)))
+    assert found["omitted"] == ["messages.0.content.1.image_url"]
+    assert [image["part"] for image in found["images"]] == ["messages.0.content.2.image_url"]

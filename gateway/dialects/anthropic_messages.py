@@ -89,6 +89,7 @@ class AnthropicMessages:
             user=fields.string(metadata.get("user_id")) if isinstance(metadata, dict) else None,
             task=fields.task(metadata),
             other_media=tuple(blocks.other_media),
+            has_tools=bool(tree.get("tools")),
             foreign_fields=(*((key,) for key in fields.engine_fields(tree, foreign.BODY)), *blocks.foreign_fields),
         )
 

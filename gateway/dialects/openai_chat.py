@@ -59,6 +59,7 @@ class OpenAIChat:
             user=fields.string(tree.get("user")),
             task=fields.task(tree.get("metadata")),
             other_media=tuple(reader.other_media),
+            has_tools=bool(tree.get("tools") or tree.get("functions")),
             foreign_fields=(*((key,) for key in fields.engine_fields(tree, foreign.BODY)), *reader.foreign_fields),
         )
 

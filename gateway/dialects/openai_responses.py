@@ -67,6 +67,7 @@ class OpenAIResponses:
             user=fields.string(tree.get("user")),
             task=fields.task(tree.get("metadata")),
             other_media=tuple(reader.other_media),
+            has_tools=bool(tree.get("tools")),
             foreign_fields=(*((key,) for key in fields.engine_fields(tree, foreign.BODY)), *reader.foreign_fields),
             is_continued=is_continued or bool(tree.get("previous_response_id") or tree.get("conversation")),
         )

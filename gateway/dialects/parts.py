@@ -104,6 +104,7 @@ class PartReader:
                 wrap=self.one_form and not is_object,
                 retype=self.one_form and part.get("type") != "image_url",
                 foreign_fields=(*beside, *inside),
+                text_type="text" if self.one_form else "input_text",
             )
         )
 

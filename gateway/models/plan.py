@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from gateway.errors import Undecodable
 from gateway.models.buckets import snapped
+from gateway.models.caps import Caps, plan_within
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.family import Family, Target, TargetReason
 from gateway.types import Change, ColourModel, Fidelity, ImageFormat, ImagePlan, OutputFormat, Probe, Size, SourceFacts
@@ -28,7 +29,8 @@ ENGINE_FORMATS = frozenset({ImageFormat.JPEG, ImageFormat.PNG, ImageFormat.WEBP}
 class PlanRules:
     """The policy's part of a plan. ``cap_pixels`` None = only the engine's own cap; ``preserve`` never resizes.
 
-    ``cap_tokens`` is this image's share of a budget; ``buckets`` are the only sizes a resized image should have.
+    ``cap_tokens`` is this image's share of a budget, ``cap_side`` bounds its longer side; ``buckets`` are the only
+    sizes a resized image should have. ``keeps_tag`` leaves an image alone that only its orientation would change.
     """
 
     cap_pixels: int | None
@@ -40,11 +42,13 @@ class PlanRules:
     cap_tokens: int | None = None
     buckets: tuple[Size, ...] = ()
     fidelity: Fidelity = Fidelity.EXACT
+    cap_side: int | None = None
+    keeps_tag: bool = False
 
 
-def _shape_changes(probe: Probe) -> list[Change]:
+def _shape_changes(probe: Probe, rules: PlanRules) -> list[Change]:
     changes = []
-    if probe.orientation != 1:
+    if probe.orientation != 1 and not rules.keeps_tag:
         changes.append(Change.ORIENTATION)
     if probe.frames > 1:
         changes.append(Change.FRAMES)
@@ -65,9 +69,11 @@ def _target(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules
         # Engines fail on sides below one grid unit, so even an untouched geometry is brought up to it.
         served = family.normalised(size, checkpoint)
         return None if served == size else Target(served, family.image_tokens(served, checkpoint), True, _KEPT)
-    target = family.plan(size, checkpoint, cap_pixels=rules.cap_pixels, cap_tokens=rules.cap_tokens)
+    target = plan_within(size, family, checkpoint, Caps(rules.cap_pixels, rules.cap_side), rules.cap_tokens)
     if rules.buckets:
-        target = snapped(target, family, checkpoint, rules.buckets) or target
+        side = rules.cap_side
+        buckets = [bucket for bucket in rules.buckets if side is None or max(bucket.width, bucket.height) <= side]
+        target = snapped(target, family, checkpoint, buckets) or target
     return None if target.size == size else target
 
 
@@ -82,7 +88,7 @@ def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules
     original = probe.upright
     before = family.image_tokens(original, checkpoint)
     target = _target(original, family, checkpoint, rules)
-    changes = _shape_changes(probe)
+    changes = _shape_changes(probe, rules)
     if target is not None:
         changes.insert(0, Change.RESIZED if target.size.pixels < original.pixels else Change.ENLARGED)
     if not changes:

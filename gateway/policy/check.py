@@ -57,13 +57,14 @@ def check_measured(
     estimate: TokenEstimate,
     context_tokens: int | None,
     clips: Sequence[MeasuredClip] = (),
+    kv_bytes: int | None = None,
 ) -> tuple[GatewayError, ...]:
-    """Check sizes, formats and tokens once they are known. ``context_tokens`` None: not known, not checked.
+    """Check sizes, formats and tokens once they are known. ``None``: not known, not checked.
 
     Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, MediumTooLarge, MediumTooLong, ContextTooLong; in shadow
     mode returns them.
     """
-    measured = Measured(images, estimate, clips)
+    measured = Measured(images, estimate, clips, kv_bytes)
     checks = _MEASURED if images or clips else _MEASURED_OF_TEXT
     found = [error for check in checks if (error := check(effective, measured)) is not None]
     if context_tokens is not None and estimate.prompt_lower_bound + 1 > context_tokens:

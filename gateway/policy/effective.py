@@ -47,7 +47,9 @@ class OnExcess:
     """The action of every rule above which more can be done than to refuse, under the rule's own name."""
 
     max_images: Excess = Excess.REJECT
+    max_side: Excess = Excess.SHRINK
     max_pixels: Excess = Excess.SHRINK
+    max_total_pixels: Excess = Excess.SHRINK
     max_image_tokens: Excess = Excess.SHRINK
     max_video_tokens: Excess = Excess.SHRINK
 
@@ -57,6 +59,25 @@ class Video(StrEnum):
 
     FILE = "file"
     FRAMES = "frames"
+
+
+class Orientation(StrEnum):
+    """``preserve``: a tag that says how to turn an image is no reason to change it; engines differ in obeying it.
+
+    An image that is changed for another reason comes out upright either way, for its tag is lost.
+    """
+
+    NORMALISE = "normalise"
+    PRESERVE = "preserve"
+
+
+class Detail(StrEnum):
+    """How closely a client wants an image looked at: OpenAI's levels. No level is ``auto``."""
+
+    LOW = "low"
+    HIGH = "high"
+    ORIGINAL = "original"
+    AUTO = "auto"
 
 
 class CacheSalt(StrEnum):
@@ -91,13 +112,20 @@ class RuleValues:
     """The value of every rule, one field per file in `rules`. ``None`` of a limit: no limit.
 
     ``max_pixels`` None = the served model's own cap on the chosen backend. Counts are per request where the name does
-    not say image; bytes are those of the image file, not of its base64.
+    not say image; bytes are those of the image file, not of its base64. Sides are steps of (images from which on it
+    holds, pixels of the longer side); ``detail`` pairs of (level, pixels; None = the engine's own cap).
     """
 
     max_images: int | None
     max_pixels: int | None
     max_input_pixels: int
     max_image_bytes: int
+    max_total_bytes: int | None
+    max_input_side: tuple[tuple[int, int], ...]
+    max_side: tuple[tuple[int, int], ...]
+    max_total_pixels: int | None
+    detail: tuple[tuple[str, int | None], ...]
+    orientation: Orientation
     formats: tuple[ImageFormat, ...]
     background: tuple[int, int, int]
     animated: Animated
@@ -120,6 +148,8 @@ class RuleValues:
     max_audios: int | None
     max_audio_bytes: int
     max_audio_s: int | None
+    max_kv_tokens: int | None
+    max_kv_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,18 +12,21 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from gateway.policy.effective import EngineFields, Excess, FieldAction, OnExcess
-from gateway.policy.node import Entry, MappingNode, Node, kind_of, nearest, shortened
+from gateway.policy.node import Entry, MappingNode, Node, ScalarNode, kind_of, nearest, shortened
 from gateway.policy.values import Amount, BadValue, Choice, JsonSchema, Mistake, bad
 from gateway.types.foreign import ENGINE_FIELDS
 
 # The rules above which more can be done than to refuse, and what.
 EXCESS_ACTIONS: Mapping[str, tuple[Excess, ...]] = {
     "max_images": (Excess.DROP_OLDEST, Excess.REJECT),
+    "max_side": (Excess.SHRINK, Excess.REJECT),
     "max_pixels": (Excess.SHRINK, Excess.REJECT),
+    "max_total_pixels": (Excess.SHRINK, Excess.DROP_OLDEST, Excess.REJECT),
     "max_image_tokens": (Excess.SHRINK, Excess.DROP_OLDEST, Excess.REJECT),
     "max_video_tokens": (Excess.SHRINK, Excess.REJECT),
 }
 _OTHERS = "others"
+_IGNORE = "ignore"
 _COUNT = re.compile(r"[1-9]\d{0,5}")
 
 
@@ -124,15 +127,17 @@ def joined_fields(inherited: EngineFields, written: EngineFields | Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class AmountsByWord:
-    """A mapping from words of an enumeration to amounts, such as ``{low: 512x512, high: engine}``."""
+    """A mapping from words of an enumeration to amounts, such as ``{low: 512x512, high: engine}``, or ``ignore``."""
 
     words: type[StrEnum]
     amount: Amount
 
-    def parse(self, node: Node) -> dict[str, int | None]:
+    def parse(self, node: Node) -> dict[str, int | None] | None:
         names = [word.value for word in self.words]
+        if isinstance(node, ScalarNode) and node.value == _IGNORE:
+            return None
         if not isinstance(node, MappingNode):
-            raise bad(node, f"a mapping with some of {', '.join(names)}")
+            raise bad(node, f"{_IGNORE} or a mapping with some of {', '.join(names)}")
         amounts: dict[str, int | None] = {}
         mistakes: list[Mistake] = []
         for entry in _entries(node, mistakes):
@@ -149,7 +154,16 @@ class AmountsByWord:
 
     def schema(self) -> JsonSchema:
         each = {word.value: self.amount.schema() for word in self.words}
-        return {"type": "object", "properties": each, "additionalProperties": False}
+        return {"anyOf": [{"const": _IGNORE}, {"type": "object", "properties": each, "additionalProperties": False}]}
+
+
+def joined_amounts(
+    inherited: tuple[tuple[str, int | None], ...], written: Mapping[str, int | None] | None
+) -> tuple[tuple[str, int | None], ...]:
+    """The amounts with those replaced that a file names, in the order of their words; ``None`` forgets all."""
+    if written is None:
+        return ()
+    return tuple(sorted((dict(inherited) | dict(written)).items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from dataclasses import fields
 from enum import StrEnum
 
 from gateway.policy.effective import EngineFields, OnExcess
+from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
 from gateway.policy.rules import RULES
 from gateway.policy.tenant_keys import TENANT_KEYS
@@ -84,6 +85,10 @@ def _shown(kind: Kind, value: object) -> str:
             return f"{{{', '.join(f'{field.name}: {getattr(value, field.name)}' for field in fields(value))}}}"
         case EngineFields():
             return value.others.value
+        case () if isinstance(kind, Steps):
+            return "none"
+        case () if isinstance(kind, AmountsByWord):
+            return "ignore"
         case tuple():
             return f"[{', '.join(_shown(kind, item) for item in value)}]"
         case float():

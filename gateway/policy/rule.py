@@ -14,7 +14,17 @@ from typing import Any
 from gateway.errors import GatewayError
 from gateway.policy.effective import RuleValues
 from gateway.policy.values import Kind
-from gateway.types import Call, ImageFormat, ImagePart, LongString, MediumKind, Size, SourceFacts, TokenEstimate
+from gateway.types import (
+    Call,
+    ImageFormat,
+    ImagePart,
+    ImagePlan,
+    LongString,
+    MediumKind,
+    Size,
+    SourceFacts,
+    TokenEstimate,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +32,7 @@ class MeasuredImage:
     """The numbers of one image that rules look at. ``name`` is its place in the body.
 
     ``raster`` is the stored size; ``cap_pixels`` the cap in force for it (policy's or engine's; None where unknown).
+    ``target`` and ``tokens`` are what was planned for it (None where nothing was).
     """
 
     name: str
@@ -30,11 +41,27 @@ class MeasuredImage:
     raster: Size
     frames: int
     cap_pixels: int | None = None
+    target: Size | None = None
+    tokens: int | None = None
 
     @staticmethod
-    def of(part: ImagePart, facts: SourceFacts, cap_pixels: int | None) -> MeasuredImage:
+    def of(part: ImagePart, facts: SourceFacts, cap_pixels: int | None, plan: ImagePlan | None = None) -> MeasuredImage:
         probe = facts.probe
-        return MeasuredImage(part.name, probe.format, facts.byte_count, probe.raster, probe.frames, cap_pixels)
+        return MeasuredImage(
+            part.name,
+            probe.format,
+            facts.byte_count,
+            probe.raster,
+            probe.frames,
+            cap_pixels,
+            None if plan is None else plan.target,
+            None if plan is None else plan.after.tokens,
+        )
+
+    @property
+    def delivered(self) -> Size:
+        """The size that goes to the engine."""
+        return self.target or self.raster
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +82,25 @@ class MeasuredClip:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What is known once every image was looked at and the tokens were estimated."""
+    """What is known once every image was looked at and the tokens were estimated.
+
+    ``kv_bytes`` are the fewest that the request can come to hold (None: not asked for, or the model's are not known).
+    """
 
     images: Sequence[MeasuredImage]
     estimate: TokenEstimate
     clips: Sequence[MeasuredClip] = ()
+    kv_bytes: int | None = None
+
+
+def first_beyond(amounts: Sequence[int], limit: int) -> int:
+    """The index of the image with which a sum goes above its limit; the last one where it does not."""
+    total = 0
+    for index, amount in enumerate(amounts):
+        total += amount
+        if total > limit:
+            return index
+    return len(amounts) - 1
 
 
 DeclaredCheck = Callable[[RuleValues, Call], GatewayError | None]

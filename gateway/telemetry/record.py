@@ -97,7 +97,12 @@ class ExchangeRecorder:
 
     def _count_images(self, x: ExchangeRecord) -> None:
         m = self._metrics
-        counts = (("passed", x.images_passed), ("resized", x.images_shrunk), ("reencoded", x.images_recoded))
+        counts = (
+            ("passed", x.images_passed),
+            ("resized", x.images_shrunk),
+            ("reencoded", x.images_recoded),
+            ("omitted", x.images_omitted),
+        )
         for action, count in counts:
             if count:
                 m.inc("images_total", action, by=count)
@@ -215,6 +220,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
             "passed": x.images_passed,
             "shrunk": x.images_shrunk,
             "recoded": x.images_recoded,
+            "omitted": x.images_omitted,
             "changes": x.changes,
             "bytes_in": x.image_bytes_in,
             "bytes_out": x.image_bytes_out,

@@ -64,7 +64,7 @@ class ImagePart:
     ``pointer`` is where the source string stands; ``part`` the content part around it (where fields are added);
     ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
     part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
-    ``media_type`` was declared beside bare base64.
+    ``media_type`` was declared beside bare base64; ``text_type`` is that of a text part in the image's place.
     """
 
     pointer: Pointer
@@ -77,6 +77,7 @@ class ImagePart:
     foreign_fields: tuple[str, ...] = ()
     form: ImageForm = ImageForm.DATA_URL
     media_type: str | None = None
+    text_type: str = "text"
 
     @property
     def name(self) -> str:
@@ -106,7 +107,8 @@ class Call:
 
     ``text_bytes`` counts the UTF-8 bytes of text the chat template will see; image sources count nothing.
     ``foreign_fields`` are the engine-internal fields a client sent (stripped before forwarding). ``is_continued``: the
-    engine adds messages that it has kept, so its counts are not of this request alone.
+    engine adds messages that it has kept, so its counts are not of this request alone. ``omitted`` are images that the
+    policy left out; texts go in their places.
     """
 
     model: str | None
@@ -122,6 +124,8 @@ class Call:
     other_media: tuple[OtherMedium, ...] = ()
     foreign_fields: tuple[Pointer, ...] = ()
     is_continued: bool = False
+    omitted: tuple[ImagePart, ...] = ()
+    has_tools: bool = False
 
 
 @dataclass(frozen=True, slots=True)

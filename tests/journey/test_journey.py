@@ -12,6 +12,7 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError, Undecodable
 from gateway.journey import USAGE_TAIL_BYTES, travel
+from gateway.omission import MARKER
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PromptCount
 from gateway.types import BackendName, Change, EngineKind, Size
@@ -337,3 +338,33 @@ def test_a_prompt_counted_exactly_is_held_against_usage() -> None:
     other = replace(setting, prompts=FakePrompts(PromptCount(31, 0, is_certain=True)))
     assert traveled(other).record.text_agrees is False
     assert traveled(SETTINGS["text"]).record.text_agrees is None
+
+
+DROPPING = policy_set(default="rules: {max_images: 2, on_excess: drop_oldest}\n")
+
+
+def test_the_oldest_images_that_are_too_many_are_never_looked_at_and_leave_a_text() -> None:
+    setting = Setting(body(DATA_URL, DATA_URL + "QUJD", DATA_URL), facts=(facts(), facts(number=1)), policies=DROPPING)
+    scene = traveled(setting)
+    content = sent(scene)["messages"][0]["content"]
+    assert content[1] == {"type": "text", "text": MARKER}
+    assert [part["type"] for part in content] == ["text", "text", "image_url", "image_url"]
+    assert (scene.record.images_omitted, scene.record.images_passed, scene.record.findings) == (1, 2, [])
+    assert "omitted=1" in dict(scene.client.headers)["x-vlmgw-images"]
+
+
+def test_images_that_are_too_large_together_are_shared_out_dropped_or_refused() -> None:
+    setting = replace(SETTINGS["two images"], facts=(facts(Size(1024, 1024)), facts(Size(512, 512), number=1)))
+    limit = "rules: {max_total_pixels: 786432, on_excess: {max_total_pixels: %s}}\n"
+    shrunk = traveled(replace(setting, policies=policy_set(default=limit % "shrink")))
+    assert shrunk.record.geometry == ["1024x1024 704x704", "512x512"]
+    dropped = traveled(replace(setting, policies=policy_set(default=limit % "drop_oldest")))
+    assert (dropped.record.geometry, dropped.record.images_omitted) == (["512x512"], 1)
+    assert sent(dropped)["messages"][0]["content"][1]["text"] == MARKER
+    error = refused(replace(setting, policies=policy_set(default=limit % "reject")))
+    assert (error.rule, error.part) == ("max_total_pixels", "messages.0.content.1.image_url")
+
+
+def test_kv_bytes_are_priced_by_the_models_own_layers() -> None:
+    error = refused(Setting(body(), policies=policy_set(default="rules: {max_kv_bytes: 1MB}\n")))
+    assert (error.rule, error.code) == ("max_kv_bytes", "too_many_tokens")

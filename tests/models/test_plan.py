@@ -82,6 +82,21 @@ def test_orientation_is_applied_before_sizes_are_compared() -> None:
     assert (found.original, found.target) == (Size(480, 640), Size(480, 640))
 
 
+def test_a_tag_alone_is_no_reason_where_it_is_to_be_kept() -> None:
+    keeping = replace(RULES, keeps_tag=True)
+    turned = facts(Size(640, 480), probe=Probe(ImageFormat.JPEG, Size(640, 480), orientation=6))
+    assert plan_image(turned, FAMILY, CHECKPOINT, keeping).untouched
+    large = facts(Size(5000, 4000), probe=Probe(ImageFormat.JPEG, Size(5000, 4000), orientation=6))
+    found = plan_image(large, FAMILY, CHECKPOINT, keeping)
+    assert (found.changes, found.target.width < found.target.height) == ((Change.RESIZED,), True)
+
+
+def test_the_longer_side_is_capped_and_no_bucket_is_longer() -> None:
+    sided = replace(RULES, cap_side=512, buckets=(Size(1024, 128), Size(448, 320)))
+    assert plan(Size(2000, 1000), replace(sided, buckets=())).target == Size(512, 256)
+    assert plan(Size(1000, 740), sided).target == Size(448, 320)
+
+
 def test_spelling_and_place_keep_the_file() -> None:
     assert plan(Size(64, 64), canonical=False).changes == (Change.DATA_URL,)
     assert plan(Size(64, 64), remote=True, canonical=False).changes == (Change.REMOTE,)

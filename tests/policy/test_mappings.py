@@ -28,6 +28,7 @@ SIDES = Steps(Amount("side", 28, 65_535, word="none"))
     [
         (LEVELS, "{low: 512x512, high: engine}", {"low": 262_144, "high": None}),
         (LEVELS, "{}", {}),
+        (LEVELS, "ignore", None),
         (SIDES, "none", ()),
         (SIDES, "2048", ((1, 2048),)),
         (SIDES, "{21: 2000, 1: 8000}", ((1, 8000), (21, 2000))),

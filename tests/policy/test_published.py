@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from gateway.config.policies import load_policies
+from gateway.policy.mappings import Steps
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.policy.published import json_schema, published
 from gateway.policy.resolve import resolve
@@ -60,6 +61,6 @@ def test_shipped_policies_hold_no_keys() -> None:
 
 def test_every_default_is_a_value_its_kind_describes() -> None:
     for rule in RULES:
-        if rule.default is not None and rule.join is None:
+        if rule.default is not None and rule.join is None and not isinstance(rule.kind, Steps):
             default = list(rule.default) if isinstance(rule.default, tuple) else rule.default
             jsonschema.validate(default, rule.kind.schema())

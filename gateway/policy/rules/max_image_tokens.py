@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import TooManyTokens
 from gateway.policy.effective import RuleValues
-from gateway.policy.rule import Measured, Rule
+from gateway.policy.rule import Measured, Rule, first_beyond
 from gateway.policy.values import Amount
 
 
@@ -14,7 +14,11 @@ def _measured(values: RuleValues, measured: Measured) -> TooManyTokens | None:
         return None
     count = len(measured.images)
     noun = "image needs" if count == 1 else "images need"
-    return TooManyTokens(f"The {count} {noun} {actual} tokens, the limit is {limit}.", rule="max_image_tokens")
+    part = (
+        measured.images[first_beyond([image.tokens or 0 for image in measured.images], limit)].name if count else None
+    )
+    message = f"The {count} {noun} {actual} tokens, the limit is {limit}."
+    return TooManyTokens(message, part=part, rule="max_image_tokens")
 
 
 RULE = Rule(
