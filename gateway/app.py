@@ -203,7 +203,7 @@ class Gateway:
         self._log.event(
             "info", "started", version=__version__, data_port=data_port, admin_port=admin_port,
             codec_backend=self._codec_backend, plan_version=self._media.plan_version,
-            backends=[view.name for view in self._upstream.views()],
+            sandbox=self._media.facts().pool.box.lines(), backends=[view.name for view in self._upstream.views()],
         )  # fmt: skip
         return Listening(data_port, admin_port)
 

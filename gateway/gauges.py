@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from gateway import __version__
 from gateway.dialects import DIALECTS
+from gateway.media.confine import Layer
 from gateway.media.service import MediaFacts
 from gateway.policy.policyset import TenantPolicy
 from gateway.ports import Clock
@@ -88,6 +89,8 @@ def _media_gauges(media: MediaFacts) -> Iterator[Sample]:
     yield "pool_memory_bytes", (), pool.rss_bytes
     for reason, count in pool.restarts.items():
         yield "pool_restarts_total", (reason,), count
+    for layer in Layer:
+        yield "sandbox_layer", (layer.value,), float(layer in pool.box.active)
     yield "body_memory_bytes", (), media.slab_in_use_bytes
     yield "prepared_cache_bytes", (), media.prepared_bytes
 

@@ -10,6 +10,7 @@ import hmac
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from gateway.api.auth import Authenticator
 from gateway.config.model_files import read_model_files
@@ -17,6 +18,7 @@ from gateway.config.policies import load_policies
 from gateway.config.settings import ModelConfig, Settings
 from gateway.exchange import World
 from gateway.media.codecs import default_backend
+from gateway.media.confine import SandboxMode
 from gateway.media.fetch import FetchSettings
 from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
 from gateway.models.book import ModelBook
@@ -118,9 +120,13 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
         job_deadline_s=m.job_deadline_s,
         worker_memory_bytes=m.worker_memory_bytes,
         max_queue_jobs=m.max_queue_jobs,
+        sandbox=cast("SandboxMode", m.sandbox),  # the setting's choices
+        sandbox_user=m.sandbox_user,
     )
+    # A key of its own, since workers are told it: what they know must not make another tenant's cache salts.
+    content_key = hmac.new(key, b"image identities", hashlib.sha256).digest()
     return MediaSettings(
-        content_key=key,
+        content_key=content_key,
         seed=int.from_bytes(key[:8], "little"),
         pool=pool,
         slab_bytes=m.slab_bytes,

@@ -140,7 +140,10 @@ def test_media_settings() -> None:
     pool = made.pool
     assert (pool.workers, pool.job_deadline_s, pool.worker_memory_bytes, pool.max_queue_jobs) == (3, 4.0, 1 << 28, 5)
     assert (made.slab_bytes, made.prepared_cache_bytes, made.facts_cache_entries) == (1 << 27, 6, 7)
-    assert made.content_key == KEY
+    assert len(made.content_key) == 32
+    assert made.content_key != KEY, "workers are told it, and must not be able to make cache salts"
+    assert made.content_key == media_settings(Settings(), KEY).content_key
+    assert (pool.sandbox, pool.sandbox_user) == ("auto", "nobody")
     assert media_settings(Settings(), KEY).pool.workers >= 1
 
 

@@ -28,6 +28,7 @@ from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.errors import GatewayError
 from gateway.media.codecs import CodecBackendMissing, describe
+from gateway.media.confine import UnknownUser, probe
 from gateway.media.settings import cgroup_cpus
 from gateway.models.book import ModelBook
 from gateway.policy.policyset import PolicySet
@@ -110,6 +111,7 @@ def doctor(
     if wanted not in ("auto", *[str(name) for name in _names(codecs.get("available"))]):
         problems.append(f"media.codec_backend is {wanted}, which is not available here: start-up would refuse")
     limits = _limits(problems)
+    sandbox = _sandbox(settings, problems)
     views: Sequence[BackendView] = ()
     trials: list[dict[str, object]] = []
     if settings.backends:
@@ -124,12 +126,13 @@ def doctor(
     rows = [_backend_row(view) for view in views]
     if json:
         show_json({
-            "version": __version__, "codecs": codecs, "limits": limits, "backends": rows, "image_tokens": trials,
-            "problems": problems,
+            "version": __version__, "codecs": codecs, "limits": limits, "sandbox": sandbox, "backends": rows,
+            "image_tokens": trials, "problems": problems,
         })  # fmt: skip
     else:
         show_table("Codecs", ("what", "value"), [(key, _told(value)) for key, value in codecs.items()])
         show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
+        show_table("Walls around image workers", ("wall", "what it does"), list(sandbox.items()))
         if rows:
             show_table("Backends", tuple(rows[0]), [[_told(value) for value in row.values()] for row in rows])
         if trials:
@@ -185,6 +188,19 @@ def _limits(problems: list[str]) -> dict[str, object]:
         "open_files": files,
         "disk_free_bytes": shutil.disk_usage("/").free,
     }
+
+
+def _sandbox(settings: Settings, problems: list[str]) -> dict[str, str]:
+    """Which walls a worker would have here, by layer."""
+    media = settings.media
+    try:
+        report = probe(media.sandbox_user)
+    except UnknownUser as error:
+        problems.append(str(error))
+        return {}
+    if media.sandbox == "require" and report.missing:
+        problems.append(f"media.sandbox is require, but {', '.join(report.missing)} is missing: start-up would refuse")
+    return report.lines() if media.sandbox != "off" else {}
 
 
 async def _look_at_backends(gateway: Gateway) -> Sequence[BackendView]:

@@ -129,6 +129,12 @@ class MediaConfig:
         10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s"
     )
     worker_memory_bytes: int = setting(2 << 30, "Memory limit of one worker.", minimum=128 << 20, unit="bytes")
+    sandbox: str = setting(
+        "auto",
+        "Walls around workers: all that the kernel has (auto), all or no start (require), limits alone (off).",
+        choices=("auto", "require", "off"),
+    )
+    sandbox_user: str = setting("nobody", "Who workers are when the gateway runs as root: a name, uid or uid:gid.")
     max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
     prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
     facts_cache_entries: int = setting(65536, "Image sources remembered.", minimum=0)

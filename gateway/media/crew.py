@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from gateway.errors import GatewayBug
+from gateway.media.confine import BoxReport
 from gateway.media.job import Job
 from gateway.media.messages import Answer, Examined, Failed, PreparedAt, Ready, StartFailed
 from gateway.media.process import WorkerProcess
 from gateway.media.settings import PoolSettings
 from gateway.media.shm import Slab
 
-Reason = Literal["crash", "deadline", "memory", "age", "start", "stop"]
+Reason = Literal["crash", "forbidden", "deadline", "memory", "age", "start", "stop"]
 
 _MAX_START_PAUSE_S = 30.0
 _LEAVE_WITHIN_S = 2.0
@@ -39,6 +40,8 @@ class Worker:
     job: Job | None = None
     jobs_done: int = 0
     rss_bytes: int = 0
+    start_bytes: int = 0
+    largest_job_bytes: int = 0
     retiring: bool = False
     doom: Reason | None = None
     timer: asyncio.TimerHandle | None = None
@@ -46,6 +49,11 @@ class Worker:
     @property
     def idle(self) -> bool:
         return self.ready and self.job is None and self.doom is None
+
+    @property
+    def own_bytes(self) -> int:
+        """What it may keep: its libraries, and the memory of the largest job so far."""
+        return self.start_bytes + self.largest_job_bytes
 
     def stop_timer(self) -> None:
         if self.timer is not None:
@@ -82,6 +90,7 @@ class Crew:
         self._changed = asyncio.Event()
         self._stopping = False
         self._fingerprint: str | None = None
+        self.box = BoxReport()  # what stands around the worker that became ready last
 
     @property
     def fingerprint(self) -> str:
@@ -135,8 +144,12 @@ class Crew:
         worker.process.kill()
 
     def inspect(self, worker: Worker) -> None:
-        """After a job: have a fresh worker come if this one has grown or is old; it works until that one is there."""
-        grown = worker.rss_bytes > self._settings.recycle_rss_bytes
+        """After a job: have a fresh worker come if this one has grown or is old; it works until that one is there.
+
+        Grown is what keeps more than it started with and its largest job needed: memory that a job took stays with the
+        allocator for the next one, and replacing a worker for that would only have it taken again.
+        """
+        grown = worker.rss_bytes > worker.own_bytes + self._settings.recycle_growth_bytes
         old = worker.jobs_done >= self._settings.recycle_jobs
         if not (grown or old) or worker.retiring or worker.doom is not None:
             return
@@ -165,7 +178,11 @@ class Crew:
     def died(self, process: WorkerProcess) -> None:
         worker = self._workers.pop(process)
         worker.stop_timer()
-        reason: Reason = worker.doom or ("crash" if worker.ready else "start")
+        reason: Reason = worker.doom or _cause(worker)
+        if reason == "start" and process.broke_out:
+            self._start_failure = (
+                "the system call filter ended a worker while it started; media.sandbox: off starts without the filter"
+            )
         self._employer.lost(worker, "stop" if self._stopping else reason)
         if not self._stopping:
             if reason != "stop":
@@ -183,8 +200,9 @@ class Crew:
             return
         self._fingerprint = ready.fingerprint
         self._start_failures = 0
+        self.box = ready.box
         worker.ready = True
-        worker.rss_bytes = ready.rss_bytes
+        worker.rss_bytes = worker.start_bytes = ready.rss_bytes
         worker.stop_timer()
         self._restore_width()
         self._changed.set()
@@ -234,3 +252,10 @@ class Crew:
             worker.doom = "stop"
         worker.process.hang_up()
         worker.timer = asyncio.get_running_loop().call_later(_LEAVE_WITHIN_S, self.end, worker, "stop")
+
+
+def _cause(worker: Worker) -> Reason:
+    """Why a worker died that nobody ended."""
+    if not worker.ready:
+        return "start"
+    return "forbidden" if worker.process.broke_out else "crash"

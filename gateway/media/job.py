@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
+from gateway.media.confine import BoxReport
 from gateway.media.cost import predicted_bytes
 from gateway.media.messages import Examined, Prepare, PreparedAt, Question
 from gateway.media.shm import Hold
@@ -61,7 +62,7 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """The pool at one moment. ``restarts`` counts by reason: crash, deadline, memory, age, start."""
+    """The pool at one moment. ``restarts`` counts by reason: crash, forbidden, deadline, memory, age, start."""
 
     workers: int
     busy: int
@@ -70,6 +71,7 @@ class PoolFacts:
     rss_bytes: int
     predicted_bytes: int
     restarts: Mapping[str, int]
+    box: BoxReport = field(default_factory=BoxReport)
 
 
 class Job:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from gateway import errors
+from gateway.media.confine.report import BoxReport, SandboxMode
 from gateway.types import ImageFormat, ImagePlan, Probe
 
 # Far above any message; a plan takes some 600 bytes.
@@ -29,6 +30,8 @@ class WorkerSetup(msgspec.Struct, frozen=True):
     codec_backend: str
     memory_bytes: int
     nice: int
+    sandbox: SandboxMode
+    sandbox_user: str
 
 
 class Bytes(msgspec.Struct, frozen=True, array_like=True):
@@ -60,10 +63,11 @@ class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
 
 
 class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
-    """The worker has loaded its codecs. ``fingerprint`` is the plan version; every worker must say the same."""
+    """The codecs are loaded, the box is closed. ``fingerprint`` is the plan version; every worker must say the same."""
 
     fingerprint: str
     rss_bytes: int
+    box: BoxReport = BoxReport()
 
 
 class StartFailed(msgspec.Struct, frozen=True, tag=True, array_like=True):

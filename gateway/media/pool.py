@@ -68,6 +68,7 @@ class Pool:
             rss_bytes=sum(worker.rss_bytes for worker in workers),
             predicted_bytes=self._predicted_bytes,
             restarts=dict(self._crew.restarts),
+            box=self._crew.box,
         )
 
     async def start(self) -> None:
@@ -186,6 +187,7 @@ class Pool:
         self._learn(job)
         worker.jobs_done += 1
         worker.rss_bytes = answer.effort.rss_bytes
+        worker.largest_job_bytes = max(worker.largest_job_bytes, job.memory_bytes)
         self._finish(job, "refused" if isinstance(end, GatewayError) else "done", end, answer.effort)
         self._crew.inspect(worker)
 

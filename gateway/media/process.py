@@ -85,6 +85,8 @@ class WorkerProcess:
                 codec_backend=settings.codec_backend,
                 memory_bytes=settings.worker_memory_bytes,
                 nice=settings.worker_nice,
+                sandbox=settings.sandbox,
+                sandbox_user=settings.sandbox_user,
             )
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [*command, msgspec.json.encode(setup).decode()],
@@ -102,6 +104,11 @@ class WorkerProcess:
         self._channel.setblocking(False)
         self._loop.add_reader(self._channel.fileno(), self._readable)
         self._loop.add_reader(self._pidfd, self._exited)
+
+    @property
+    def broke_out(self) -> bool:
+        """Whether the system call filter ended it: it asked for what only an intruder asks for."""
+        return self._process.returncode == -signal.SIGSYS
 
     def ask(self, question: Question) -> bool:
         """Send a question; ``False`` if the worker cannot be told (it is dead or does not read)."""

@@ -10,6 +10,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gateway.media.confine.report import SandboxMode
+
 MIB = 1024 * 1024
 
 
@@ -61,9 +63,9 @@ def _quota_cpus(folder: Path) -> float | None:
 class PoolSettings:
     """The worker processes. ``decode_budget_bytes`` bounds the *predicted* memory of all running jobs together.
 
-    ``worker_memory_bytes`` is a hard limit on one worker's private memory; ``recycle_rss_bytes`` replaces a worker that
-    kept more than that after a job (the allocator settings trade kept memory for page faults). ``output_bytes`` is
-    virtual: the longest data URL a worker may produce.
+    ``worker_memory_bytes`` is a hard limit on one worker's private memory; ``recycle_growth_bytes`` replaces a worker
+    that keeps more than that above what it started with and its largest job needed. ``output_bytes`` is virtual: the
+    longest data URL a worker may produce. ``sandbox`` and ``sandbox_user`` are explained in ``confine``.
     """
 
     workers: int = field(default_factory=cgroup_cpus)
@@ -74,11 +76,13 @@ class PoolSettings:
     decode_budget_bytes: int = 1024 * MIB
     output_bytes: int = 192 * MIB
     max_queue_jobs: int = 512
-    recycle_rss_bytes: int = 400 * MIB
+    recycle_growth_bytes: int = 128 * MIB
     recycle_jobs: int = 10_000
     poison_ttl_s: float = 600.0
     poison_entries: int = 4_096
     worker_nice: int = 5
+    sandbox: SandboxMode = "auto"
+    sandbox_user: str = "nobody"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The image worker: a process of its own that decodes what strangers sent, one job at a time, until its parent is gone.
 
-Decided here: how a job is carried out and how the process is confined (memory, files, core dumps, its parent's life).
-Not decided here: deadlines, retries, recycling (``pool``, in the loop's process) and pixels (``codecs``). Started as
+Decided here: how a job is carried out. Not decided here: what the process may still do (``confine``), deadlines,
+retries, recycling (``pool``, in the loop's process) and pixels (``codecs``). Started as
 ``python -P -m gateway.media.worker SETUP``; it holds no secret, no socket but its channel, and writes nothing but its
 own output region. It ignores SIGINT and SIGTERM, which supervisors send to every process of a group: the parent
 decides when a drain is over, and closes the channel.
@@ -10,12 +10,9 @@ decides when a drain is over, and closes the channel.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import hashlib
 import mmap
 import os
-import resource
-import signal
 import socket
 import sys
 import time
@@ -27,6 +24,7 @@ import msgspec
 import pybase64
 
 from gateway.errors import GatewayError, ImageTooLarge
+from gateway.media import confine
 from gateway.media.digest import content_digest, placement_digest
 from gateway.media.messages import (
     MAX_MESSAGE_BYTES,
@@ -50,15 +48,11 @@ from gateway.media.payload import Payload, read_text
 from gateway.media.sources import canonical_prefix, check_complete, check_pixels, check_size
 from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
-_PR_SET_DUMPABLE = 4
 _MIB = 1024 * 1024
 # An answer longer than this leaves its pages to the system before the next one is written.
 _KEEP_OUTPUT_BYTES = 8 * _MIB
 # Base64 is written in pieces of this many source bytes (a multiple of 3), so that no second copy of it all exists.
 _BASE64_PIECE_BYTES = 3 * 256 * 1024
-# Open files after start: standard streams, channel, slab, output, statm, and room for what a library opens once.
-_MAX_FILES = 64
 
 
 class Rendered(Protocol):
@@ -71,7 +65,10 @@ class Rendered(Protocol):
 
 
 class Codec(Protocol):
-    """The image libraries as the worker sees them; raises the errors of ``gateway.errors`` for bad images."""
+    """The image libraries as the worker sees them; raises the errors of ``gateway.errors`` for bad images.
+
+    Once loaded it opens no file, and starts its first thread only when it is asked for something.
+    """
 
     @property
     def fingerprint(self) -> str: ...
@@ -171,56 +168,38 @@ class Bench:
         return (int(fields[1]) - int(fields[2])) * self._page_bytes
 
 
-def serve(setup: WorkerSetup, channel: socket.socket, codec: Codec) -> None:
+def serve(bench: Bench, channel: socket.socket) -> None:
     """Answer questions until the parent closes the channel."""
-    slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
-    output = mmap.mmap(setup.output_fd, setup.output_bytes)
-    bench = Bench(codec, memoryview(slab), output)
-    channel.send(encode(Ready(codec.fingerprint, bench.rss_bytes())))
     while data := channel.recv(MAX_MESSAGE_BYTES):
         channel.send(encode(bench.answer(decode_question(data))))
 
 
-def confine(setup: WorkerSetup) -> None:
-    """Bound what a hostile image can do to this machine, and tie this process to its parent's life.
-
-    Private memory is limited by RLIMIT_DATA (Linux counts private writable mappings there since 4.7) and, for kernels
-    that do not, by RLIMIT_AS with room for the shared mappings and libraries.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != setup.parent_pid:  # the parent died before the line above
-        os._exit(0)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    shared_bytes = setup.slab_bytes + setup.output_bytes + 1024 * _MIB
-    _limit(resource.RLIMIT_DATA, setup.memory_bytes)
-    _limit(resource.RLIMIT_AS, setup.memory_bytes + shared_bytes)
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_NOFILE, _MAX_FILES)
-    os.nice(setup.nice)
-    # A question wakes a worker on the loop's own CPU; it must not take that CPU while the loop is at something.
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    # When memory runs out, the kernel should take an image worker and not the process that holds every connection.
-    with contextlib.suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("800")
-    # Last, since it takes the process's own files in /proc away: no core dump of users' images, even by pipe.
-    libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+def get_ready(setup: WorkerSetup, load_codec: CodecLoader) -> tuple[Bench, Ready]:
+    """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
+    codec = load_codec(setup.codec_backend)
+    slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
+    output = mmap.mmap(setup.output_fd, setup.output_bytes)
+    os.close(setup.slab_fd)  # the mappings keep descriptors of their own
+    os.close(setup.output_fd)
+    bench = Bench(codec, memoryview(slab), output)
+    box = confine.enclose(setup.sandbox, setup.sandbox_user, setup.parent_pid)
+    return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 
 
 def run(argument: str, load_codec: CodecLoader) -> int:
     """The whole life of a worker; returns its exit status."""
     setup = msgspec.json.decode(argument, type=WorkerSetup)
-    confine(setup)
+    confine.limit(setup.memory_bytes, setup.slab_bytes + setup.output_bytes, setup.nice)
+    confine.follow(setup.parent_pid)
     channel = socket.socket(fileno=setup.channel_fd)
     try:
-        codec = load_codec(setup.codec_backend)
+        bench, ready = get_ready(setup, load_codec)
     except Exception as error:  # noqa: BLE001 - the operator must hear why, whatever a native library raised
         channel.send(encode(StartFailed(f"{type(error).__name__}: {error}"[:2_000])))
         return 1
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        serve(setup, channel, codec)
+        channel.send(encode(ready))
+        serve(bench, channel)
     return 0
 
 
@@ -248,13 +227,6 @@ class BackendCodec:
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         return self._backend.render(data, probe, plan)
-
-
-def _limit(which: int, value: int) -> None:
-    """Lower a limit, soft and hard; never above what the parent already lives under."""
-    _, hard = resource.getrlimit(which)
-    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
-    resource.setrlimit(which, (bound, bound))
 
 
 def _where(error: Exception) -> str:

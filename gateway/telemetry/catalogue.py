@@ -153,9 +153,16 @@ DECLARATIONS: tuple[Declaration, ...] = (
     _sampled_counter(
         "pool_restarts_total",
         "Workers replaced.",
-        "Who sends bombs, do codecs leak?",
+        "Who sends bombs, do codecs leak, does an image break in (forbidden)?",
         "Find the tenant in the access log.",
         "reason",
+    ),
+    _gauge(
+        "sandbox_layer",
+        "Whether a wall stands around image workers: user, landlock, descriptors, seccomp.",
+        "Are workers confined?",
+        "Read the started line of the log, or run doctor.",
+        "layer",
     ),
     _gauge("pool_memory_bytes", "Resident memory of all workers.", "Do workers grow?", "Lower worker_memory_bytes."),
     _gauge(

@@ -74,7 +74,7 @@ async def test_what_is_wrong_with_an_image_comes_back_as_its_error(kit: Any, sta
 
 
 async def test_a_killed_worker_costs_nothing_but_time(kit: Any, start_pool: Any, tmp_path: Path) -> None:
-    pool = await start_pool()
+    pool = await start_pool(sandbox="off")
     answer = await run(pool, kit.task(kit.image(at="probe", do="kill", once=str(tmp_path / "mark"))))
     assert isinstance(answer, Examined)
     assert pool.facts().restarts == {"crash": 1}
@@ -82,14 +82,14 @@ async def test_a_killed_worker_costs_nothing_but_time(kit: Any, start_pool: Any,
 
 
 async def test_a_worker_that_talks_nonsense_is_replaced(kit: Any, start_pool: Any, tmp_path: Path) -> None:
-    pool = await start_pool(workers=1)
+    pool = await start_pool(sandbox="off", workers=1)
     answer = await run(pool, kit.task(kit.image(at="probe", do="nonsense", once=str(tmp_path / "mark"))))
     assert isinstance(answer, Examined)
     assert pool.facts().restarts == {"crash": 1}
 
 
 async def test_a_hanging_worker_is_killed_at_the_deadline(kit: Any, start_pool: Any, tmp_path: Path) -> None:
-    pool = await start_pool(job_deadline_s=0.2)
+    pool = await start_pool(sandbox="off", job_deadline_s=0.2)
     answer = await run(pool, kit.task(kit.image(at="probe", do="stop", once=str(tmp_path / "mark"))))
     assert isinstance(answer, Examined)
     assert pool.facts().restarts == {"deadline": 1}
@@ -117,7 +117,7 @@ async def test_poison_is_forgotten_after_a_while(kit: Any, start_pool: Any) -> N
 
 
 async def test_a_grown_worker_is_replaced_before_it_leaves(kit: Any, start_pool: Any, until: Any) -> None:
-    pool = await start_pool(workers=1, recycle_rss_bytes=64 << 20)
+    pool = await start_pool(workers=1, recycle_growth_bytes=64 << 20)
     first = pool._crew.workers[0].process.pid
     await run(pool, kit.task(kit.image(at="probe", do="grow", value=100 << 20)))
     assert pool.alive
@@ -125,6 +125,21 @@ async def test_a_grown_worker_is_replaced_before_it_leaves(kit: Any, start_pool:
     await until(lambda: pool.facts().workers == 1 and pool._crew.workers[0].process.pid != first)
     assert pool.facts().restarts == {"memory": 1}
     assert pool.facts().rss_bytes < 64 << 20
+
+
+async def test_memory_that_the_largest_job_took_is_no_growth(kit: Any, start_pool: Any) -> None:
+    pool = await start_pool(workers=1, recycle_growth_bytes=16 << 20)
+    worker = pool._crew.workers[0]
+    large = kit.plan(target=Size(2_000, 2_000))  # predicted at 12 bytes a pixel
+    await run(pool, kit.task(kit.image(at="render", do="grow", value=20 << 20), plan=large))
+    assert worker.rss_bytes > worker.start_bytes + (20 << 20)
+    for number in range(3):
+        await run(pool, kit.task(kit.image(number=number)))
+    assert (pool.facts().restarts, pool._crew.workers) == ({}, (worker,))
+    for number in range(2):
+        image = kit.image(at="render", do="grow", value=20 << 20, number=number)
+        await run(pool, kit.task(image, plan=large))
+    assert pool.facts().restarts == {"memory": 1}, "what more jobs of that class leave behind is growth"
 
 
 async def test_an_old_worker_is_replaced(kit: Any, start_pool: Any, until: Any) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import resource
 import subprocess
 import sys
 import textwrap
@@ -72,9 +71,10 @@ async def test_no_worker_outlives_a_parent_that_was_killed(kit: Any, until: Any)
 async def test_a_worker_is_confined(kit: Any, start_pool: Any) -> None:
     pool = await start_pool(workers=1, worker_memory_bytes=256 * MIB)
     pid = pool._crew.workers[0].process.pid
-    assert resource.prlimit(pid, resource.RLIMIT_DATA) == (256 * MIB, 256 * MIB)
-    assert resource.prlimit(pid, resource.RLIMIT_CORE) == (0, 0)
-    assert resource.prlimit(pid, resource.RLIMIT_NOFILE)[1] <= 64
+    limits = {line[:26].strip(): line[26:].split()[:2] for line in kit.proc(pid, "limits").decode().splitlines()}
+    assert limits["Max data size"] == [str(256 * MIB)] * 2
+    assert limits["Max core file size"] == ["0", "0"]
+    assert limits["Max open files"] == limits["Max file size"] == ["0", "0"]
     assert kit.proc(pid, "oom_score_adj").strip() == b"800"
     assert os.getpriority(os.PRIO_PROCESS, pid) >= PoolSettings().worker_nice > 0
     assert os.sched_getscheduler(pid) == os.SCHED_BATCH

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from typing import TypeAlias
 from zlib import crc32
@@ -75,7 +76,17 @@ class Pipeline:
     def __init__(self, name: str, resizer: Resizer) -> None:
         self._resizer = resizer
         self.name = name
-        self.fingerprint = _fingerprint(name, resizer)
+        self._versions = _versions(name)
+        Image.preinit()  # its writers are modules, which a worker cannot load any more once it is confined
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Names and versions, then a checksum of what this machine makes of a fixed picture.
+
+        Versions cannot tell what a library does with this CPU's instructions; the checksum can. Two workers with equal
+        fingerprints made equal bytes at least once. Made when it is asked for: the first work, in threads perhaps.
+        """
+        return f"{self._versions}+{_self_check(self._resizer):08x}"
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         """See CodecBackend.render."""
@@ -95,19 +106,13 @@ def _came_lossy(data: bytes, probe: Probe) -> bool:
     return probe.format is ImageFormat.JPEG or (probe.format is ImageFormat.WEBP and not is_lossless(data))
 
 
-def _fingerprint(name: str, resizer: Resizer) -> str:
-    """Names and versions, then a checksum of what this machine makes of a fixed picture.
-
-    Versions cannot tell what a library does with this CPU's instructions; the checksum can. Two workers with equal
-    fingerprints made equal bytes at least once.
-    """
+def _versions(name: str) -> str:
     vips = load_vips()
     parts = (
         f"{name}-r{_REVISION}",
         f"pil{PIL.__version__}",
         f"vips{vips.version(0)}.{vips.version(1)}.{vips.version(2)}",
         *(f"{package}{version(package)}" for package in ("simplejpeg", "imagecodecs", "isal")),
-        f"{_self_check(resizer):08x}",
     )
     return "+".join(parts)
 
