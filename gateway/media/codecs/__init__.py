@@ -92,6 +92,9 @@ def load_backend(name: str) -> CodecBackend:
     if absence is not None:
         raise CodecBackendMissing(f"codec backend {name!r} cannot be used: {absence}")
     try:
+        from gateway.media.codecs.preload import preload  # noqa: PLC0415  loads imagecodecs and PIL
+
+        preload()
         if name == PILLOW_SIMD:
             from gateway.media.codecs import pillow_simd  # noqa: PLC0415  loads PIL and pyvips
 

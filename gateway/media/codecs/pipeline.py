@@ -77,7 +77,6 @@ class Pipeline:
         self._resizer = resizer
         self.name = name
         self._versions = _versions(name)
-        Image.preinit()  # its writers are modules, which a worker cannot load any more once it is confined
 
     @cached_property
     def fingerprint(self) -> str:
