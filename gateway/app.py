@@ -36,6 +36,7 @@ from gateway.gauges import Canary, Moment, gauges
 from gateway.journey import travel
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
+from gateway.media.priority import take_short_turns
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
 from gateway.ports import Body
@@ -168,6 +169,7 @@ class Gateway:
         server = self.settings.server
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._on_loop_error)
+        take_short_turns()
         await self._fetcher.start()
         await self._media.start()
         await self._upstream.start()

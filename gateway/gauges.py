@@ -86,6 +86,8 @@ def _media_gauges(media: MediaFacts) -> Iterator[Sample]:
     yield "pool_workers", (), pool.workers
     yield "pool_busy", (), pool.busy
     yield "pool_queued", (), pool.queued
+    yield "pool_line_seconds", (), pool.queued_s
+    yield "pool_reserved_bytes", (), pool.predicted_bytes
     yield "pool_memory_bytes", (), pool.rss_bytes
     for reason, count in pool.restarts.items():
         yield "pool_restarts_total", (reason,), count

@@ -131,6 +131,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
         pool=pool,
         slab_bytes=m.slab_bytes,
         prepared_cache_bytes=m.prepared_cache_bytes,
+        max_prepared_bytes=m.max_prepared_bytes,
         facts_cache_entries=m.facts_cache_entries,
     )
 

@@ -137,6 +137,9 @@ class MediaConfig:
     sandbox_user: str = setting("nobody", "Who workers are when the gateway runs as root: a name, uid or uid:gid.")
     max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
     prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
+    max_prepared_bytes: int = setting(
+        128 << 20, "Prepared images of one request together; more are 400.", minimum=1 << 20, unit="bytes"
+    )
     facts_cache_entries: int = setting(65536, "Image sources remembered.", minimum=0)
 
 

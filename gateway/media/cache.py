@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Hashable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from gateway.errors import GatewayError
+from gateway.errors import GatewayBug, GatewayError, Rejected
 from gateway.types import Prepared, SourceFacts
 
 KeyT = TypeVar("KeyT", bound=Hashable)
@@ -105,6 +105,9 @@ class SingleFlight(Generic[KeyT, ValueT]):
     def __len__(self) -> int:
         return len(self._flights)
 
+    def __contains__(self, key: KeyT) -> bool:
+        return key in self._flights
+
     async def get(self, key: KeyT, begin: Callable[[], Work[ValueT]]) -> ValueT:
         """The work's result. If nobody is at it, ``begin`` is called synchronously and takes hold of what it needs."""
         while True:
@@ -141,3 +144,8 @@ class SingleFlight(Generic[KeyT, ValueT]):
 def _copy(error: GatewayError) -> GatewayError:
     """The same error for another request; the part it names is for each to say."""
     return type(error)(error.message, rule=error.rule, detail=error.detail, retry_after_s=error.retry_after_s)
+
+
+def is_about_the_image(error: GatewayError) -> bool:
+    """Whether a failure would have met anybody with this image; a full line meets only who stood in it."""
+    return isinstance(error, Rejected | GatewayBug)

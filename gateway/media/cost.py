@@ -1,8 +1,8 @@
 """What a job will take before it runs: seconds (to order and to refuse) and memory (to run no more than fits).
 
 Decided here: the rules of thumb, measured on one Zen 3 core with this project's pipelines (glibc settings of
-``process``). They are upper bounds for memory and starting points for time: the pool scales time by what it observes.
-Not decided here: limits. Pure arithmetic; bytes, pixels, seconds.
+``process``). They are upper bounds for memory and starting points for time: ``pace`` scales time by what the pool
+observes. Not decided here: limits. Pure arithmetic; bytes, pixels, seconds.
 """
 
 from __future__ import annotations
@@ -43,6 +43,20 @@ def expected_s(question: Question) -> float:
             probe = question.probe
             pixel_s = probe.raster.pixels * _S_PER_PIXEL.get(probe.format, _OTHER_S_PER_PIXEL)
             return _PREPARE_FLOOR_S + decode_s + pixel_s * (1 + _SCAN_SHARE * (probe.scans - 1))
+        case _:
+            assert_never(question)
+
+
+def kind_of(question: Question) -> str:
+    """Jobs of one kind are mistaken alike by the rules of thumb."""
+    match question:
+        case Examine():
+            return "examine"
+        case Prepare():
+            if question.plan.keeps_file:
+                return "keep"
+            form = question.probe.format.value
+            return f"{form} by scans" if question.probe.progressive else form
         case _:
             assert_never(question)
 

@@ -12,6 +12,7 @@ equals a picture and a setting.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from uuid import UUID
 
 import blake3
@@ -39,6 +40,16 @@ def content_digest(data: memoryview | bytes, *, key: bytes) -> ContentDigest:
     if len(key) != _KEY_BYTES:
         raise ValueError(f"the identity key must have {_KEY_BYTES} bytes, not {len(key)}")
     return ContentDigest(blake3.blake3(data, key=key).digest())
+
+
+def keyed_digest(use: str, parts: Iterable[bytes], *, key: bytes) -> bytes:
+    """32 bytes that only holders of ``key`` can find, over parts that are told apart by their lengths."""
+    state = blake3.blake3(_frame(use), key=key)
+    for part in parts:
+        state.update(len(part).to_bytes(8, "big"))
+        state.update(part)
+    digest: bytes = state.digest()
+    return digest
 
 
 def engine_identity(content: ContentDigest, *, tenant: str, shape: Size, plan_version: str, key: bytes) -> str:

@@ -20,6 +20,11 @@ Operation = Literal["examine", "prepare"]
 Outcome = Literal["done", "refused", "lost", "dropped"]
 
 
+def operation_of(question: Question) -> Operation:
+    """What a question asks for: a header, or pixels."""
+    return "prepare" if isinstance(question, Prepare) else "examine"
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What the pool is asked. ``flow`` groups one request's tasks; ``patience_s`` bounds the wait, not the work.
@@ -37,7 +42,7 @@ class Task:
 
     @property
     def operation(self) -> Operation:
-        return "prepare" if isinstance(self.question, Prepare) else "examine"
+        return operation_of(self.question)
 
 
 @dataclass(frozen=True, slots=True)

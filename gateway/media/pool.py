@@ -1,31 +1,34 @@
 """The pool: image work behind a bounded, fair line, done by a crew of worker processes.
 
-Decided here: which job runs where and when, what a lost worker means for its job, when a newcomer is turned away. Not
-decided here: who is next (``fairqueue``), what a job costs (``cost``), how many processes there are (``crew``). A
-worker has one job at a time. A worker that dies or overstays its deadline costs its image one more try on another
+Decided here: where a job runs, what a lost worker means for it, and when a newcomer is turned away: at once, when the
+line is full or would take longer than the newcomer may wait, with the time at which the line will be gone. Not decided
+here: who is next (``line``), what a job costs (``cost``, ``pace``), how many processes there are (``crew``). A worker
+has one job at a time. A worker that dies or overstays its deadline costs its image one more try on another
 worker, then ImageWorkerLost for that image and, for a while, at once for its like.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable, Sequence
 
 from gateway.errors import Draining, GatewayError, ImageWorkerLost, PoolSaturated
-from gateway.media.cost import expected_s
 from gateway.media.crew import Crew, Reason, Worker
-from gateway.media.fairqueue import FairQueue
-from gateway.media.job import Job, Operation, Outcome, PoolFacts, PreparedOutput, Result, Task, TaskFacts
-from gateway.media.messages import Effort, Examined, Failed, PreparedAt, as_error
+from gateway.media.headroom import Headroom
+from gateway.media.job import Job, Outcome, PoolFacts, PreparedOutput, Result, Task, TaskFacts, operation_of
+from gateway.media.line import Line
+from gateway.media.messages import Effort, Examined, Failed, PreparedAt, Question, as_error
+from gateway.media.pace import Pace
 from gateway.media.poison import PoisonList
 from gateway.media.process import WORKER_COMMAND
 from gateway.media.settings import PoolSettings
 from gateway.media.shm import Slab
 
 _MAX_ATTEMPTS = 2
-# Weight of the newest observation in the ratio of real to expected time, and how far one observation may stray.
-_LEARNING_RATE = 0.1
-_MAX_TIME_RATIO = 100.0
+# Those who are told the same time would all come back in the same moment.
+_RETRY_SPREAD = 0.5
+_MIN_RETRY_S = 1.0
 
 
 class Pool:
@@ -38,14 +41,17 @@ class Pool:
         *,
         on_task: Callable[[TaskFacts], None] | None = None,
         command: Sequence[str] = WORKER_COMMAND,
+        chance: Callable[[], float] = random.random,
     ) -> None:
+        """``chance`` in [0, 1) spreads the times at which refused requests come back."""
         self._settings = settings
+        self._chance = chance
         self._on_task = on_task
         self._crew = Crew(settings, slab, command, self)
-        self._queue: FairQueue[Job] = FairQueue(settings.max_queue_jobs)
+        self._line = Line(settings.max_queue_jobs)
         self._poison = PoisonList(settings.poison_entries, settings.poison_ttl_s)
-        self._time_ratio: dict[Operation, float] = {"examine": 1.0, "prepare": 1.0}
-        self._predicted_bytes = 0
+        self._pace = Pace()
+        self._headroom = Headroom(settings.decode_budget_bytes)
         self._stopping = False
 
     @property
@@ -63,10 +69,10 @@ class Pool:
         return PoolFacts(
             workers=sum(worker.ready for worker in workers),
             busy=sum(worker.job is not None for worker in workers),
-            queued=len(self._queue),
-            queued_s=self._queue.cost_s,
+            queued=len(self._line),
+            queued_s=self._line.cost_s,
             rss_bytes=sum(worker.rss_bytes for worker in workers),
-            predicted_bytes=self._predicted_bytes,
+            predicted_bytes=self._headroom.reserved_bytes,
             restarts=dict(self._crew.restarts),
             box=self._crew.box,
         )
@@ -78,8 +84,8 @@ class Pool:
     async def stop(self) -> None:
         """End every worker and reap it; what still waits or runs fails with Draining."""
         self._stopping = True
-        for job in list(self._queue):
-            self._queue.discard(job)
+        for job in list(self._line):
+            self._line.discard(job)
             self._finish(job, "dropped", Draining())
         await self._crew.stop()
 
@@ -94,10 +100,29 @@ class Pool:
             return await job.future
         finally:
             if not job.running:
-                self._queue.discard(job)
+                self._line.discard(job)
                 job.release()
 
     # --- the line ---------------------------------------------------------------------------------------------------
+
+    def check(self, tenant: str, questions: Sequence[Question], patience_s: float) -> None:
+        """Refuse a request's questions together, before the first of them costs anything.
+
+        That is when they do not all find room in line, or when the last of them could not be begun in time. Raises
+        PoolSaturated, Draining.
+        """
+        if self._stopping:
+            raise Draining
+        if not questions:
+            return
+        operation = operation_of(questions[0])
+        costs_s = [self._pace.expected_s(question) for question in questions]
+        if not self._line.has_room(operation, tenant, len(questions)):
+            raise self._saturated()
+        before_last_s = sum(costs_s) - costs_s[-1]
+        ahead_s = self._running_s() + self._line.ahead_s(operation, tenant, sum(costs_s)) + before_last_s
+        if ahead_s / self._settings.workers > patience_s:
+            raise self._saturated()
 
     def _admit(self, task: Task) -> Job:
         now_s = self._now_s()
@@ -105,11 +130,12 @@ class Pool:
             raise Draining
         if self._poison.holds(task.poison_key, now_s):
             raise ImageWorkerLost
-        cost_s = expected_s(task.question) * self._time_ratio[task.operation]
-        if self._queue.ahead_s(task.tenant, cost_s) / self._settings.workers > task.patience_s:
+        cost_s = self._pace.expected_s(task.question)
+        ahead_s = self._running_s() + self._line.ahead_s(task.operation, task.tenant, cost_s)
+        if ahead_s / self._settings.workers > task.patience_s:
             raise self._saturated()
         job = Job(task, cost_s, now_s)
-        turned_away = self._queue.offer(job)
+        turned_away = self._line.offer(job)
         if turned_away is not None:
             self._finish(turned_away, "refused", self._saturated())
         if turned_away is not job:
@@ -117,26 +143,33 @@ class Pool:
             self.changed()
         return job
 
+    def _running_s(self) -> float:
+        """What workers still have to do of the jobs they are at, as far as was expected."""
+        now_s = self._now_s()
+        jobs = [worker.job for worker in self._crew.workers if worker.job is not None]
+        return sum(max(0.0, job.cost_s - (now_s - (job.started_s or now_s))) for job in jobs)
+
     def _let_wait(self, job: Job) -> None:
         job.patience = asyncio.get_running_loop().call_later(job.task.patience_s, self._lose_patience, job)
 
     def _lose_patience(self, job: Job) -> None:
-        self._queue.discard(job)
+        self._line.discard(job)
         self._finish(job, "refused", self._saturated())
 
     def _saturated(self) -> PoolSaturated:
-        """The time to come back is the time that all waiting work will take."""
-        return PoolSaturated(retry_after_s=max(1.0, self._queue.cost_s / self._settings.workers))
+        """Come back when all that waits and runs will be done, or up to half of that later, by chance."""
+        gone_s = (self._line.cost_s + self._running_s()) / self._settings.workers
+        return PoolSaturated(retry_after_s=max(_MIN_RETRY_S, gone_s) * (1 + _RETRY_SPREAD * self._chance()))
 
     def _assign(self, worker: Worker, job: Job) -> None:
         now_s = self._now_s()
         if not worker.process.ask(job.task.question):
-            self._queue.put_first(job)
+            self._line.put_first(job)
             self._crew.end(worker, "crash")
             return
         job.start(now_s)
         worker.job = job
-        self._predicted_bytes += job.memory_bytes
+        self._headroom.take(job.tenant, job.memory_bytes)
         deadline_s = self._settings.job_deadline_s
         worker.timer = asyncio.get_running_loop().call_later(deadline_s, self._crew.end, worker, "deadline")
 
@@ -145,7 +178,7 @@ class Pool:
         job, worker.job = worker.job, None
         if job is not None:
             worker.stop_timer()
-            self._predicted_bytes -= job.memory_bytes
+            self._headroom.give(job.tenant, job.memory_bytes)
             job.pause(self._now_s())
         return job
 
@@ -164,13 +197,11 @@ class Pool:
     # --- what the crew reports (crew.Employer) ----------------------------------------------------------------------
 
     def changed(self) -> None:
-        """Give idle workers what is next. A job that does not fit the memory budget waits, and all behind it do."""
-        while (job := self._queue.head()) is not None:
-            worker = self._crew.free_worker()
-            over_budget = self._predicted_bytes + job.memory_bytes > self._settings.decode_budget_bytes
-            if worker is None or (over_budget and self._predicted_bytes > 0):
+        """Give idle workers what is next."""
+        while len(self._line) and (worker := self._crew.free_worker()) is not None:
+            job = self._line.take(self._headroom)
+            if job is None:
                 return
-            self._queue.pop()
             self._assign(worker, job)
 
     def reported(self, worker: Worker, answer: Examined | PreparedAt | Failed) -> None:
@@ -184,7 +215,7 @@ class Pool:
             return
         job = self._take_job(worker)
         assert job is not None
-        self._learn(job)
+        self._pace.learn(job.task.question, job.task_s)
         worker.jobs_done += 1
         worker.rss_bytes = answer.effort.rss_bytes
         worker.largest_job_bytes = max(worker.largest_job_bytes, job.memory_bytes)
@@ -199,16 +230,11 @@ class Pool:
         if job.future.done() or reason == "stop":
             self._finish(job, "dropped", Draining())
         elif job.attempts < _MAX_ATTEMPTS:
-            self._queue.put_first(job)
+            self._line.put_first(job)
             self._let_wait(job)
         else:
             self._poison.add(job.task.poison_key, self._now_s())
             self._finish(job, "lost", ImageWorkerLost(detail=f"{job.operation}: {reason}"))
-
-    def _learn(self, job: Job) -> None:
-        observed = min(job.task_s / expected_s(job.task.question), _MAX_TIME_RATIO)
-        ratio = self._time_ratio[job.operation]
-        self._time_ratio[job.operation] = ratio + _LEARNING_RATE * (observed - ratio)
 
     def _now_s(self) -> float:
         return asyncio.get_running_loop().time()

@@ -1,15 +1,31 @@
-"""Memory for fetched files, which lie on the heap: how much of it one request and all requests together may hold.
+"""Memory on the heap for one request's images: how much of it one request and all requests together may hold.
 
-Decided here: that bytes are counted as they arrive, so that many large files behind small addresses cost no more than a
-large body does. Not decided here: how large one file may be (the policy), and how it is fetched.
+Decided here: that bytes are counted as they arrive, so that many large files behind small addresses, or many large
+pictures prepared from small ones, cost no more than a large body does. Not decided here: how large one file may be (the
+policy), how it is fetched, what is prepared.
 """
 
 from __future__ import annotations
 
-from gateway.errors import BodyMemoryExhausted, SourceTooLarge
+from dataclasses import dataclass
+
+from gateway.errors import BodyMemoryExhausted, ImageTooLarge, SourceTooLarge
 
 # What a refusal names as its rule where it is about all files of one request together.
 REQUEST_RULE = "fetched_bytes_per_request"
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a share is for, and how a request that wants more of it is refused."""
+
+    name: str
+    error: type[SourceTooLarge | ImageTooLarge]
+    rule: str
+
+
+FETCHED = Content("The images at these addresses", SourceTooLarge, REQUEST_RULE)
+PREPARED = Content("The prepared images", ImageTooLarge, "max_prepared_bytes")
 
 
 class Room:
@@ -19,9 +35,9 @@ class Room:
         self._limit_bytes = limit_bytes
         self.held_bytes = 0
 
-    def share(self, limit_bytes: int) -> Share:
+    def share(self, limit_bytes: int, content: Content = FETCHED) -> Share:
         """One request's part of the room, empty at first."""
-        return Share(self, limit_bytes)
+        return Share(self, limit_bytes, content)
 
     def fits(self, byte_count: int) -> bool:
         return self.held_bytes + byte_count <= self._limit_bytes
@@ -30,18 +46,19 @@ class Room:
 class Share:
     """What one request holds, until it is closed."""
 
-    __slots__ = ("_held_bytes", "_limit_bytes", "_room")
+    __slots__ = ("_content", "_held_bytes", "_limit_bytes", "_room")
 
-    def __init__(self, room: Room, limit_bytes: int) -> None:
+    def __init__(self, room: Room, limit_bytes: int, content: Content) -> None:
         self._room = room
         self._limit_bytes = limit_bytes
+        self._content = content
         self._held_bytes = 0
 
     def take(self, byte_count: int) -> None:
-        """Hold so many bytes more. Raises SourceTooLarge (this request's files), BodyMemoryExhausted (everybody's)."""
+        """Hold so many bytes more. Raises the content's error (this request's), BodyMemoryExhausted (everybody's)."""
         if self._held_bytes + byte_count > self._limit_bytes:
-            message = f"The images at these addresses together are larger than {self._limit_bytes} bytes."
-            raise SourceTooLarge(message, rule=REQUEST_RULE)
+            message = f"{self._content.name} together are larger than {self._limit_bytes} bytes."
+            raise self._content.error(message, rule=self._content.rule)
         if not self._room.fits(byte_count):
             raise BodyMemoryExhausted(retry_after_s=1.0)
         self._held_bytes += byte_count

@@ -1,7 +1,8 @@
 """The Media port: from the sources of a request to facts, from plans to prepared bytes.
 
-Decided here: what is asked of caches, fetcher and pool, and in which order; how work is keyed and scoped by tenant.
-Not decided here: what a source is (``sources``), what may be fetched (the fetcher), what becomes of it (the plan).
+Decided here: what is asked of caches, fetcher and pool to get at facts, in which order, and how that is keyed and
+scoped by tenant. Not decided here: what a source is (``sources``), what may be fetched (the fetcher), what becomes of
+it (the plan), and how prepared bytes are come by (``preparing``).
 The loop does two things with an image's bytes here: hash them where they lie (0.055 ms/MB), and copy them into the slab
 if they are elsewhere. A request whose images are all known costs a hash and nothing else.
 """
@@ -10,31 +11,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import NewType, Protocol, TypeVar
+from typing import Protocol
 
-from gateway.errors import GatewayBug, GatewayError, Rejected
-from gateway.media.cache import FactsCache, PreparedCache, SingleFlight, Work
-from gateway.media.job import PoolFacts, PreparedOutput, Task, TaskFacts
-from gateway.media.messages import Examine, Examined, Prepare
+from gateway.errors import GatewayBug, GatewayError
+from gateway.media.cache import FactsCache, SingleFlight, Work, is_about_the_image
+from gateway.media.gathering import all_of
+from gateway.media.job import PoolFacts, Task, TaskFacts
+from gateway.media.looked import Asker, Flow, LookedSources
+from gateway.media.messages import Examine, Examined
 from gateway.media.placing import Placer, Source, address_of, kind_of
 from gateway.media.pool import Pool
+from gateway.media.preparing import Preparer
 from gateway.media.process import WORKER_COMMAND
-from gateway.media.room import Room, Share
+from gateway.media.room import FETCHED, PREPARED, Room, Share
+from gateway.media.second_tier import SecondTier
 from gateway.media.settings import MIB, MediaSettings
 from gateway.media.shm import Slab
 from gateway.media.sources import SourceKind, check_pixels, check_size
 from gateway.ports import Body, Looked, MediaScope, PreparedResult, PrepareJob, SourceRef
-from gateway.types import ContentDigest, ImagePlan, PlacementDigest, Prepared, Size, SourceFacts
+from gateway.types import ContentDigest, ImagePlan, PlacementDigest, SourceFacts
 
 # Idle slab memory goes back in steps that keep the loop free: 16 MiB take about 1 ms.
 _TRIM_PERIOD_S = 2.0
 _TRIM_STEP_BYTES = 16 * MIB
-
-Flow = NewType("Flow", int)
-ValueT = TypeVar("ValueT")
 
 
 class RemoteImages(Protocol):
@@ -64,28 +66,6 @@ class MediaFacts:
     prepared_bytes: int
 
 
-@dataclass(slots=True)
-class LookedSources:
-    """``ports.Looked``. ``files`` are the bytes of remote images by source name, kept until they are prepared."""
-
-    facts: tuple[SourceFacts, ...]
-    cache_hits: int
-    share: Share
-    files: dict[str, bytes] = field(default_factory=dict)
-
-    def close(self) -> None:
-        self.files.clear()
-        self.share.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Asker:
-    """On whose behalf, and in which turn of the line."""
-
-    scope: MediaScope
-    flow: Flow
-
-
 class MediaService:
     """``ports.Media`` over a pool of worker processes. ``await start()`` first; ``slab`` is where bodies belong."""
 
@@ -96,6 +76,7 @@ class MediaService:
         *,
         on_task: Callable[[TaskFacts], None] | None = None,
         command: Sequence[str] = WORKER_COMMAND,
+        second: SecondTier | None = None,
     ) -> None:
         self._settings = settings
         self._remote = remote
@@ -103,10 +84,10 @@ class MediaService:
         self._placer = Placer(self.slab, settings.seed)
         self._pool = Pool(settings.pool, self.slab, on_task=on_task, command=command)
         self._facts = FactsCache(settings.facts_cache_entries)
-        self._prepared = PreparedCache(settings.prepared_cache_bytes)
-        self._examining: SingleFlight[Hashable, SourceFacts] = SingleFlight(_is_about_the_image)
-        self._preparing: SingleFlight[Hashable, Prepared] = SingleFlight(_is_about_the_image)
+        self._preparer = Preparer(settings, self._placer, self._pool, second)
+        self._examining: SingleFlight[Hashable, SourceFacts] = SingleFlight(is_about_the_image)
         self._room = Room(settings.slab_bytes)
+        self._outputs = Room(settings.slab_bytes)
         self._flows = count()
         self._trimming: asyncio.Task[None] | None = None
 
@@ -137,22 +118,21 @@ class MediaService:
             slab_in_use_bytes=self.slab.in_use_bytes,
             slab_high_water_bytes=self.slab.high_water_bytes,
             facts_entries=len(self._facts),
-            prepared_entries=len(self._prepared),
-            prepared_bytes=self._prepared.held_bytes,
+            prepared_entries=len(self._preparer.cache),
+            prepared_bytes=self._preparer.cache.held_bytes,
         )
 
     # --- look -------------------------------------------------------------------------------------------------------
 
     async def look(self, body: Body, sources: Sequence[SourceRef], scope: MediaScope) -> Looked:
-        asker = _Asker(scope, Flow(next(self._flows)))
-        # Remote images of one request take no more than a large body does.
-        looked = LookedSources((), 0, self._room.share(max(scope.max_image_bytes, self._settings.slab_bytes // 8)))
+        asker = Asker(scope, Flow(next(self._flows)))
+        looked = self._nothing_yet(scope)
         fetches: dict[str, asyncio.Task[bytes]] = {}
         found = [self._recall(body, ref, asker, looked, fetches) for ref in sources]
         unknown = [facts for facts in found if not isinstance(facts, SourceFacts)]
         looked.cache_hits = len(found) - len(unknown)
         try:
-            news = iter(await _all_of([find_out() for find_out in unknown]))
+            news = iter(await all_of([find_out() for find_out in unknown]))
         except BaseException:
             looked.close()
             raise
@@ -162,8 +142,13 @@ class MediaService:
         looked.facts = tuple(facts if isinstance(facts, SourceFacts) else next(news) for facts in found)
         return looked
 
+    def _nothing_yet(self, scope: MediaScope) -> LookedSources:
+        # Remote images of one request take no more than a large body does.
+        files = self._room.share(max(scope.max_image_bytes, self._settings.slab_bytes // 8), FETCHED)
+        return LookedSources((), 0, files, self._outputs.share(self._settings.max_prepared_bytes, PREPARED))
+
     def _recall(
-        self, body: Body, ref: SourceRef, asker: _Asker, looked: LookedSources, fetches: dict[str, asyncio.Task[bytes]]
+        self, body: Body, ref: SourceRef, asker: Asker, looked: LookedSources, fetches: dict[str, asyncio.Task[bytes]]
     ) -> SourceFacts | Callable[[], Coroutine[None, None, SourceFacts]]:
         """Facts that are remembered, or how to find them out. Raises InvalidRequest, ImageTooLarge."""
         try:
@@ -183,7 +168,7 @@ class MediaService:
             check_pixels(facts.probe, scope.max_input_pixels)
         return facts
 
-    async def _examine(self, source: Source, asker: _Asker) -> SourceFacts:
+    async def _examine(self, source: Source, asker: Asker) -> SourceFacts:
         scope = asker.scope
         key = (source.key, scope.max_image_bytes, scope.max_input_pixels)
         try:
@@ -192,7 +177,7 @@ class MediaService:
             error.at(source.name)
             raise
 
-    def _begin_examining(self, source: Source, asker: _Asker) -> Work[SourceFacts]:
+    def _begin_examining(self, source: Source, asker: Asker) -> Work[SourceFacts]:
         hold, where = source.place()
         scope = asker.scope
         question = Examine(where, self._settings.content_key, scope.max_image_bytes, scope.max_input_pixels)
@@ -216,7 +201,7 @@ class MediaService:
         return facts
 
     async def _look_remote(
-        self, body: Body, ref: SourceRef, asker: _Asker, looked: LookedSources, fetches: dict[str, asyncio.Task[bytes]]
+        self, body: Body, ref: SourceRef, asker: Asker, looked: LookedSources, fetches: dict[str, asyncio.Task[bytes]]
     ) -> SourceFacts:
         """Fetch, once per request and address, then go on as with any file: known by its bytes, never by its URL."""
         scope = asker.scope
@@ -249,85 +234,15 @@ class MediaService:
         self, body: Body, looked: Looked, jobs: Sequence[PrepareJob], scope: MediaScope
     ) -> Sequence[PreparedResult]:
         assert isinstance(looked, LookedSources)
-        asker = _Asker(scope, Flow(next(self._flows)))
-        results = [self._ready_made(job, scope) for job in jobs]
-        missing = [index for index, prepared in enumerate(results) if prepared is None]
-        made = await _all_of([self._make(body, looked, jobs[index], asker) for index in missing])
-        looked.close()  # nobody asks for their files again, and an answer may take minutes
-        fresh = dict(zip(missing, made, strict=True))
-        return [
-            PreparedResult(prepared or fresh[index], from_cache=prepared is not None)
-            for index, prepared in enumerate(results)
-        ]
+        results = await self._preparer.prepare(body, looked, jobs, Asker(scope, Flow(next(self._flows))))
+        looked.drop_files()
+        return results
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
-        return self._prepared_key(scope, facts, plan) in self._prepared
-
-    def _ready_made(self, job: PrepareJob, scope: MediaScope) -> Prepared | None:
-        prepared = self._prepared.get(self._prepared_key(scope, job.facts, job.plan))
-        if prepared is not None and job.wants_sha256 and prepared.file_sha256 is None:
-            return None
-        return prepared
-
-    async def _make(self, body: Body, looked: LookedSources, job: PrepareJob, asker: _Asker) -> Prepared:
-        key = (self._prepared_key(asker.scope, job.facts, job.plan), job.wants_sha256)
-        try:
-            return await self._preparing.get(key, lambda: self._begin_preparing(body, looked, job, asker))
-        except GatewayError as error:
-            error.at(job.source.name)
-            raise
-
-    def _begin_preparing(self, body: Body, looked: LookedSources, job: PrepareJob, asker: _Asker) -> Work[Prepared]:
-        scope, file = asker.scope, looked.files.get(job.source.name)
-        if file is None:
-            hold, where = self._placer.place(body, job.source.source)
-        else:
-            hold, where = self._placer.place_file(file)
-        question = Prepare(where, job.plan, job.facts.probe, scope.max_image_bytes, job.wants_sha256)
-        task = Task(question, hold, scope.tenant, asker.flow, scope.deadline_s, job.facts.content)
-        return Work(self._run_prepare(task, self._prepared_key(scope, job.facts, job.plan)), hold.close)
-
-    async def _run_prepare(self, task: Task, key: Hashable) -> Prepared:
-        output = await self._pool.run(task)
-        if not isinstance(output, PreparedOutput):
-            raise GatewayBug(detail="the pool answered another question")
-        answer = output.answer
-        size = Size(answer.width, answer.height)
-        prepared = Prepared(output.data_url, size, answer.format, answer.file_byte_count, answer.file_sha256)
-        self._prepared.put(key, prepared)
-        return prepared
-
-    def _prepared_key(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> Hashable:
-        """Whatever the output depends on. By the unforgeable digest, since the cache may be shared between tenants."""
-        tenant = "" if self._settings.share_between_tenants else scope.tenant
-        if plan.keeps_file:
-            return tenant, facts.content, plan.version
-        picture = (plan.target, plan.output, plan.jpeg_quality, plan.background, plan.changes, plan.fidelity)
-        return tenant, facts.content, plan.version, picture
+        return self._preparer.identity(scope, facts, plan) in self._preparer.cache
 
     async def _trim_forever(self) -> None:
         while True:
             await asyncio.sleep(_TRIM_PERIOD_S)
             self.slab.trim(_TRIM_STEP_BYTES)
             self.slab.start_period()
-
-
-def _is_about_the_image(error: GatewayError) -> bool:
-    """Whether a failure would have met anybody with this image; a full line meets only who stood in it."""
-    return isinstance(error, Rejected | GatewayBug)
-
-
-async def _all_of(works: Sequence[Coroutine[None, None, ValueT]]) -> list[ValueT]:
-    """Run all at once. When one fails the others are cancelled; of several failures the first in order is raised."""
-    if len(works) < 2:
-        return [await work for work in works]
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        return await asyncio.gather(*tasks)
-    except GatewayError:
-        for task in tasks:
-            task.cancel()
-        for end in await asyncio.gather(*tasks, return_exceptions=True):
-            if isinstance(end, GatewayError):
-                raise end  # noqa: B904 - it is one of several, caused by none of the others
-        raise

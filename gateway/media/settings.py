@@ -80,7 +80,7 @@ class PoolSettings:
     recycle_jobs: int = 10_000
     poison_ttl_s: float = 600.0
     poison_entries: int = 4_096
-    worker_nice: int = 5
+    worker_nice: int = 10
     sandbox: SandboxMode = "auto"
     sandbox_user: str = "nobody"
 
@@ -89,7 +89,8 @@ class PoolSettings:
 class MediaSettings:
     """The pipeline as a whole. ``content_key`` (32 bytes) keys every engine identity; ``seed`` the look-up hash.
 
-    ``slab_bytes`` is virtual: memory is used where bodies lie and given back when idle.
+    ``slab_bytes`` is virtual: memory is used where bodies lie and given back when idle. ``max_prepared_bytes`` bounds
+    the prepared images of one request; those of all requests in flight take no more than ``slab_bytes``.
     """
 
     content_key: bytes
@@ -97,6 +98,7 @@ class MediaSettings:
     pool: PoolSettings = field(default_factory=PoolSettings)
     slab_bytes: int = 512 * MIB
     prepared_cache_bytes: int = 256 * MIB
+    max_prepared_bytes: int = 128 * MIB
     facts_cache_entries: int = 65_536
     share_between_tenants: bool = False
 

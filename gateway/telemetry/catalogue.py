@@ -146,6 +146,15 @@ DECLARATIONS: tuple[Declaration, ...] = (
     _gauge("pool_workers", "Living image workers.", "Are workers alive?", "Look at pool_restarts_total."),
     _gauge("pool_busy", "Image workers at work.", "Is the pool full?", "Scale out."),
     _gauge("pool_queued", "Images waiting for a worker.", "Is the pool full?", "Scale out."),
+    _gauge(
+        "pool_line_seconds", "Work expected of all that waits, for one worker.", "How long is the line?", "Scale out."
+    ),
+    _gauge(
+        "pool_reserved_bytes",
+        "Memory that running jobs are predicted to need.",
+        "Is memory what jobs wait for?",
+        "Lower max_input_pixels of a policy, or scale out.",
+    ),
     _histogram("pool_wait_seconds", "Time an image waited for a worker.", "Is the pool full?", "Scale out."),
     _histogram(
         "pool_task_seconds", "Work on one image.", "Which work is slow?", "Look at formats and sizes.", "operation"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.media.digest import content_digest, engine_identity, lookup_digest, placement_digest
+from gateway.media.digest import content_digest, engine_identity, keyed_digest, lookup_digest, placement_digest
 from gateway.types import ContentDigest, Size
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -82,3 +82,17 @@ def test_an_identity_is_a_uuid_of_version_8(content: bytes, tenant: str) -> None
     assert len(found) == 32
     parsed = uuid.UUID(found)
     assert (parsed.version, parsed.variant, parsed.hex) == (8, uuid.RFC_4122, found)
+
+
+def test_a_keyed_digest_tells_uses_parts_and_keys_apart() -> None:
+    key = b"k" * 32
+    one = keyed_digest("use", (b"ab", b"c"), key=key)
+    assert len(one) == 32
+    assert one == keyed_digest("use", iter((b"ab", b"c")), key=key)
+    others = [
+        keyed_digest("use", (b"a", b"bc"), key=key),
+        keyed_digest("use", (b"abc",), key=key),
+        keyed_digest("other", (b"ab", b"c"), key=key),
+        keyed_digest("use", (b"ab", b"c"), key=b"o" * 32),
+    ]
+    assert len({one, *others}) == 5

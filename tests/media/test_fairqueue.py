@@ -39,17 +39,61 @@ def test_nothing_is_lost_and_a_flow_keeps_its_order(items: list[Item]) -> None:
 
 
 @given(Arrivals)
-def test_while_two_tenants_wait_neither_is_served_twice_more_than_the_other(items: list[Item]) -> None:
+def test_while_two_tenants_wait_neither_gets_more_work_done_than_the_other(items: list[Item]) -> None:
     queue: FairQueue[Item] = FairQueue(100)
     for item in items:
         queue.offer(item)
+    most_s = max((item.cost_s for item in items), default=0.0)
     left = Counter(item.tenant for item in items)
-    served: Counter[str] = Counter()
+    served_s: Counter[str] = Counter()
     for item in drained(queue):
-        served[item.tenant] += 1
+        served_s[item.tenant] += item.cost_s  # type: ignore[assignment]  # seconds: a Counter adds what it is given
         left[item.tenant] -= 1
         waiting = [tenant for tenant in left if left[tenant]]
-        assert all(served[tenant] >= served[item.tenant] - 1 for tenant in waiting)
+        assert all(served_s[item.tenant] - served_s[tenant] <= most_s + 1e-6 for tenant in waiting)
+
+
+def test_a_tenant_of_large_images_gets_fewer_turns() -> None:
+    queue: FairQueue[Item] = FairQueue(100)
+    for _ in range(4):
+        queue.offer(Item("large", 1, cost_s=4.0))
+    for _ in range(8):
+        queue.offer(Item("small", 1, cost_s=1.0))
+    order = "".join(item.tenant[0] for item in drained(queue))
+    assert order == "lsssslssssll"
+
+
+def test_who_had_too_much_waits_when_it_comes_back_and_who_had_nothing_gets_no_more() -> None:
+    queue: FairQueue[Item] = FairQueue(100)
+    for item in (Item("a", 1, 5.0), Item("b", 1), Item("b", 1), Item("b", 1)):
+        queue.offer(item)
+    assert [queue.pop().tenant for _ in range(2)] == ["a", "b"]
+    queue.offer(Item("a", 2))
+    queue.offer(Item("c", 1))
+    assert [item.tenant for item in drained(queue)] == ["c", "b", "b", "a"]
+
+
+def test_heads_may_be_passed_over() -> None:
+    queue: FairQueue[Item] = FairQueue(100)
+    first, second, third = Item("a", 1), Item("a", 1), Item("b", 1)
+    for item in (first, second, third):
+        queue.offer(item)
+    assert list(queue.heads()) == [first, third]
+    queue.take(third)
+    assert list(queue.heads()) == [first]
+    assert queue.tenants == 1
+
+
+@given(Arrivals, st.integers(1, 12), st.integers(1, 12))
+def test_room_for_several_is_told_as_it_would_turn_out(items: list[Item], capacity: int, count: int) -> None:
+    queue: FairQueue[Item] = FairQueue(capacity)
+    for item in items:
+        queue.offer(item)
+    told = queue.has_room("new", count)
+    mine = [Item("new", 1) for _ in range(count)]
+    turned_away = [queue.offer(item) for item in mine]
+    assert told == (set(mine) <= set(queue))
+    assert told == all(item is None or item.tenant != "new" for item in turned_away)
 
 
 @given(Arrivals, st.integers(1, 12))
@@ -96,7 +140,12 @@ def test_a_job_that_lost_its_worker_is_next() -> None:
     lost = Item("c", 1)
     queue.put_first(lost)
     assert len(queue) == 3
+    assert queue.ahead_s("d", 1.0) == pytest.approx(3.0)
+    assert set(queue) >= {lost}
     assert queue.pop() is lost
+    queue.put_first(lost)
+    queue.discard(lost)
+    assert len(queue) == 2
 
 
 def test_what_is_ahead_is_ones_own_and_as_much_of_each_other() -> None:

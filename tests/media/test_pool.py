@@ -218,15 +218,67 @@ async def test_a_wait_longer_than_patience_is_refused(kit: Any, start_pool: Any,
     with pytest.raises(PoolSaturated):
         await run(pool, kit.task(kit.image(), patience_s=0.05))
     assert isinstance(await slow, Examined)
-    pool._time_ratio["examine"] = 1e6
+    pool._pace._by_kind["examine"].value = 1e6
     blocker = asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.3))))
-    behind = asyncio.create_task(run(pool, kit.task(kit.image())))
-    await until(lambda: pool.facts().queued == 1)
+    await until(lambda: pool.facts().busy == 1)
     before = time.monotonic()
     with pytest.raises(PoolSaturated):
         await run(pool, kit.task(kit.image(other=1), patience_s=20.0))
     assert time.monotonic() - before < 20.0
-    await asyncio.gather(blocker, behind)
+    assert isinstance(await blocker, Examined)
+
+
+async def test_a_request_that_cannot_be_done_in_time_is_refused_before_its_first_image(
+    kit: Any, start_pool: Any, until: Any
+) -> None:
+    pool = await start_pool(workers=2, max_queue_jobs=8)
+    tasks = [kit.task(kit.image(n=n), plan=kit.plan()) for n in range(4)]
+    questions = [task.question for task in tasks]
+    each_s = pool._pace.expected_s(questions[0])
+    pool.check("t", questions, 1.5 * each_s)
+    pool.check("t", [], 0.0)
+    with pytest.raises(PoolSaturated):
+        pool.check("t", questions, 1.4 * each_s)
+    with pytest.raises(PoolSaturated):
+        pool.check("t", questions * 3, 60.0)  # more than find room in line
+    slow = [asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.3)))) for _ in range(2)]
+    await until(lambda: pool.facts().busy == 2)
+    for worker in pool._crew.workers:
+        worker.job.cost_s = 30.0
+    with pytest.raises(PoolSaturated) as refused:
+        pool.check("t", questions[:1], 20.0)
+    assert refused.value.retry_after_s is not None
+    assert 25.0 < refused.value.retry_after_s <= 45.0  # 30 s and up to half of that
+    await asyncio.gather(*slow)
+    assert {fact.operation for fact in kit.reported} == {"examine"}
+    await pool.stop()
+    with pytest.raises(Draining):
+        pool.check("t", questions, 60.0)
+    for task in tasks:
+        task.source.close()
+
+
+async def test_those_who_are_refused_are_told_different_times(kit: Any, start_pool: Any) -> None:
+    pool = await start_pool(workers=1, max_queue_jobs=1)
+    task = kit.task(kit.image())
+    told = []
+    for chance in (0.0, 0.5, 0.999):
+        pool._chance = lambda chance=chance: chance
+        with pytest.raises(PoolSaturated) as refused:
+            pool.check("t", [task.question] * 2, 60.0)
+        told.append(refused.value.retry_after_s)
+    assert told == [1.0, 1.25, pytest.approx(1.4995)]
+    task.source.close()
+
+
+async def test_headers_are_read_while_pixels_wait(kit: Any, start_pool: Any, until: Any) -> None:
+    pool = await start_pool(workers=1)
+    slow = [kit.task(kit.image(at="render", do="sleep", value=0.2, n=n), plan=kit.plan()) for n in range(3)]
+    pixels = [asyncio.create_task(run(pool, task)) for task in slow]
+    await until(lambda: pool.facts().busy == 1)
+    assert isinstance(await run(pool, kit.task(kit.image())), Examined)
+    assert not pixels[1].done()
+    await asyncio.gather(*pixels)
 
 
 async def test_jobs_run_no_wider_than_the_memory_they_are_predicted_to_need(

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.errors import BodyMemoryExhausted, SourceTooLarge
-from gateway.media.room import Room
+from gateway.errors import BodyMemoryExhausted, ImageTooLarge, SourceTooLarge
+from gateway.media.room import PREPARED, Room
 
 
 def test_one_request_holds_no_more_than_its_share() -> None:
@@ -37,3 +37,10 @@ def test_what_is_closed_has_given_back_and_holds_nothing_more() -> None:
     with pytest.raises(SourceTooLarge):
         share.take(1)
     assert room.held_bytes == 0
+
+
+def test_a_refusal_says_what_was_too_much() -> None:
+    share = Room(100).share(10, PREPARED)
+    with pytest.raises(ImageTooLarge, match="The prepared images together") as refused:
+        share.take(11)
+    assert refused.value.rule == "max_prepared_bytes"

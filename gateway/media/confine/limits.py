@@ -13,6 +13,7 @@ import signal
 from pathlib import Path
 
 from gateway.media.confine.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
+from gateway.media.priority import step_back
 
 _MIB = 1024 * 1024
 # Open files while libraries load: standard streams, channel, slab, output, statm, and what an import opens.
@@ -33,10 +34,7 @@ def limit(memory_bytes: int, shared_bytes: int, nice: int) -> None:
     _lower(resource.RLIMIT_AS, memory_bytes + shared_bytes + 1024 * _MIB)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, _MAX_FILES)
-    os.nice(nice)
-    # A question wakes a worker on the loop's own CPU; it must not take that CPU while the loop is at something.
-    with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    step_back(nice)
     # When memory runs out, the kernel should take an image worker and not the process that holds every connection.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")
