@@ -170,9 +170,7 @@ def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequ
     for fact, plan in zip(facts, plans, strict=True):
         record.image_tokens_original += plan.before.tokens
         record.image_pixels_out += plan.target.pixels
-        # Disclosed per image: the upright original, and the delivered size where it is another.
-        resized = plan.target != plan.original
-        record.geometry.append(f"{plan.original} {plan.target}" if resized else str(plan.original))
+        record.geometry.append(_disclosed(plan))
         for change in plan.changes:
             record.changes[change.value] = record.changes.get(change.value, 0) + 1
         if plan.untouched:
@@ -182,6 +180,14 @@ def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequ
             record.images_shrunk += 1
         else:
             record.images_recoded += 1
+
+
+def _disclosed(plan: ImagePlan) -> str:
+    """The upright original and, where it is another, the delivered size with what leads from one to the other."""
+    if plan.target == plan.original:
+        return str(plan.original)
+    across, down = plan.scale
+    return f"{plan.original} {plan.target} scale={across:.6g}x{down:.6g} offset=0x0"
 
 
 def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> None:

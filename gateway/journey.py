@@ -16,11 +16,11 @@ Every acquisition (body, looked-at media, reservation, account, upstream respons
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway import exchange as frame
+from gateway.answer import Wish, editor_for, told_coordinates, wish_of
 from gateway.dialects import Dialect
 from gateway.errors import (
     BackendUnreachable,
@@ -63,6 +63,7 @@ from gateway.ports import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from gateway.pump import pump
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
@@ -80,8 +81,6 @@ from gateway.types import (
 )
 
 TASK_HEADER = "x-vlmgw-task"
-# The engine's usage stands at the end of a response; 64 KiB hold it with room for a long last chunk.
-USAGE_TAIL_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -139,6 +138,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             call, facts, plans = kept.call, kept.facts, kept.plans
             record.images_omitted = len(call.omitted)
             frame.note_plans(record, facts, plans)
+            wish = wish_of(policy, client.head, served, call, plans)
             watch.lap("plan")
             counted = await count_prompt(x.world, served, x.dialect.name, body, skeleton.tree, call)
             estimate = estimate_request(x.world.book, served, policy, call, plans, counted)
@@ -160,7 +160,20 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             try:
                 watch.lap("reserve")
                 trip = _Trip(
-                    x, body, skeleton, call, policy, served, scope, looked, facts, plans, estimate, counted, reservation
+                    x,
+                    body,
+                    skeleton,
+                    call,
+                    policy,
+                    served,
+                    scope,
+                    looked,
+                    facts,
+                    plans,
+                    estimate,
+                    counted,
+                    wish,
+                    reservation,
                 )
                 if x.world.keepalive_comment_s is not None and call.stream:
                     client.keep_alive(x.world.keepalive_comment_s)
@@ -190,6 +203,7 @@ class _Trip:
     plans: Sequence[ImagePlan]
     estimate: TokenEstimate
     counted: PromptCount | None
+    wish: Wish | None
     reservation: Reservation
 
 
@@ -311,7 +325,7 @@ def _request(trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine
         head.method,
         head.path,
         head.query,
-        forward_headers(head, keep_authorization=not x.world.has_tenants),
+        forward_headers(head, keep_authorization=not x.world.has_tenants, readable=trip.wish is not None),
         spliced.chunks,
         spliced.byte_count,
     )
@@ -324,23 +338,14 @@ async def _relay(trip: _Trip, decision: Decision, response: UpstreamResponse) ->
         frame.check_continues(response)
     else:
         record.status = response.status
+    editor = editor_for(trip.wish, x.dialect, response.status, response.headers)
+    record.coordinates = told_coordinates(trip.wish, editor)
     headers = response_headers(record, decision, response.headers)
     record.first_byte_s = x.ports.clock.now_s()
-    await client.start(response.status, headers, response.content_length)
-    tail: deque[bytes] = deque()
-    tail_bytes = 0
-    while chunk := await response.chunk():
-        if record.first_chunk_s is None:
-            record.first_chunk_s = x.ports.clock.now_s()
-        record.response_bytes += len(chunk)
-        tail.append(chunk)
-        tail_bytes += len(chunk)
-        while tail_bytes - len(tail[0]) >= USAGE_TAIL_BYTES:
-            tail_bytes -= len(tail.popleft())
-        await client.write(chunk)
-    await client.finish()
+    await client.start(response.status, headers, response.content_length if editor is None else None)
+    tail = await pump(client, response, editor, record, x.ports.clock)
     x.watch.lap("relay")
-    return b"".join(tail)
+    return tail
 
 
 def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: bytes) -> None:

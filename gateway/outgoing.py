@@ -36,8 +36,11 @@ _CREDENTIALS = frozenset({"authorization", "x-api-key"})
 _REPLACED = frozenset({"x-request-id", "server-timing"})
 
 
-def forward_headers(head: RequestHead, *, keep_authorization: bool) -> HeaderList:
-    """The client's headers without our own and, once tenants have keys, without its credentials."""
+def forward_headers(head: RequestHead, *, keep_authorization: bool, readable: bool = False) -> HeaderList:
+    """The client's headers without our own and, once tenants have keys, without its credentials.
+
+    ``readable``: the answer will be edited, so it must not come compressed.
+    """
     kept = []
     knows_id = False
     for name, value in head.headers:
@@ -48,7 +51,10 @@ def forward_headers(head: RequestHead, *, keep_authorization: bool) -> HeaderLis
             if value != head.request_id:
                 continue
             knows_id = True
-        kept.append((name, value))
+        if not (readable and lower == "accept-encoding"):
+            kept.append((name, value))
+    if readable:
+        kept.append(("accept-encoding", "identity"))
     if not knows_id:
         kept.append(("x-request-id", head.request_id))
     return kept
@@ -137,6 +143,7 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
                     + (f", omitted={record.images_omitted}" if record.images_omitted else ""),
                 ),
                 ("x-vlmgw-geometry", ", ".join(record.geometry[:MAX_DIGESTS])),
+                *((("x-vlmgw-coordinates", record.coordinates),) if record.coordinates is not None else ()),
                 ("x-vlmgw-image-digests", ",".join(record.image_digests[:MAX_DIGESTS])),
             ]
         headers.append(("x-vlmgw-prompt-tokens-estimate", str(estimate.prompt_tokens)))

@@ -75,6 +75,7 @@ class ExchangeRecord:
     images_known: int = 0
     image_digests: list[str] = field(default_factory=list)
     geometry: list[str] = field(default_factory=list)
+    coordinates: str | None = None
     facts_hits: int = 0
     cache_queries: int = 0
     cache_hits: int = 0

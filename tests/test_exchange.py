@@ -130,7 +130,7 @@ def test_what_the_record_takes_from_images() -> None:
     assert (record.images_passed, record.images_shrunk, record.images_recoded) == (1, 1, 1)
     assert (record.facts_hits, record.image_bytes_in, record.image_bytes_out) == (2, 3003, 1000)
     assert record.changes == {Change.RESIZED: 1, Change.DATA_URL: 1}
-    assert record.geometry == ["64x64", f"4032x3024 {plans[1].target}", "64x64"]
+    assert record.geometry == ["64x64", "4032x3024 1312x960 scale=0.325397x0.31746 offset=0x0", "64x64"]
     assert record.image_digests == ["00" * 16, "01" * 16, "02" * 16]
     made = PreparedResult(Prepared(b"data:", Size(1, 1), ImageFormat.PNG, 50), from_cache=True)
     note_prepared(record, [made, replace(made, from_cache=False)])

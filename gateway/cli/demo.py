@@ -147,10 +147,10 @@ def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | Non
     if answer.is_error:
         return row | {"error": answer.json()["error"]["code"]}
     line = lines.of(answer.headers["x-request-id"])
-    original, _, delivered = answer.headers["x-vlmgw-geometry"].partition(" ")
+    original, *delivered = answer.headers["x-vlmgw-geometry"].split(" ")
     return row | {
         "size": original,
-        "sent_size": delivered or original,
+        "sent_size": delivered[0] if delivered else original,
         "sent_bytes": line["images"]["bytes_out"],
         "tokens_uncapped": _uncapped_tokens(original),
         "tokens": int(answer.headers["x-vlmgw-image-tokens"]),

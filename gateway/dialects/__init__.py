@@ -11,7 +11,7 @@ from gateway.dialects.anthropic_messages import AnthropicMessages
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError
-from gateway.types import Call, JsonObject, RequestId, Usage
+from gateway.types import Answer, Call, JsonObject, RequestId, Usage
 
 
 class Dialect(Protocol):
@@ -36,6 +36,10 @@ class Dialect(Protocol):
 
     def stream_error(self, error: GatewayError, request_id: RequestId, /) -> bytes:
         """The last event of a stream that fails after its first byte. No end marker may follow it."""
+        ...
+
+    def answer(self, tree: JsonObject) -> Answer:
+        """Where text for people stands in a whole response or in one event of a stream; anything odd holds none."""
         ...
 
     def usage(self, tail: bytes, *, streamed: bool) -> Usage | None:

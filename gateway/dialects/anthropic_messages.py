@@ -20,10 +20,13 @@ import json
 from dataclasses import dataclass, field
 
 from gateway.dialects import fields
+from gateway.dialects.answers import is_text, number, objects
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import count, usages
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.types import (
+    Answer,
+    AnswerText,
     Call,
     ImageForm,
     ImagePart,
@@ -104,6 +107,20 @@ class AnthropicMessages:
     def stream_error(self, error: GatewayError, request_id: RequestId, /) -> bytes:
         """The event ``error``, on which the SDKs raise."""
         return b"event: error\ndata: " + self.error_body(error, request_id) + b"\n\n"
+
+    def answer(self, tree: JsonObject) -> Answer:
+        """``text`` of each content block; in a stream of its deltas, until the block stops."""
+        texts = [
+            AnswerText((*pointer, "text"), "", whole=True)
+            for pointer, block in objects(tree, ("content",))
+            if block.get("type") == "text" and is_text(block.get("text"))
+        ]
+        channel = str(number(tree.get("index")))
+        delta = tree.get("delta")
+        if tree.get("type") == "content_block_delta" and isinstance(delta, dict) and is_text(delta.get("text")):
+            texts.append(AnswerText(("delta", "text"), channel, whole=False))
+        ended = (channel,) if tree.get("type") == "content_block_stop" else ()
+        return Answer(tuple(texts), ended)
 
     def usage(self, tail: bytes, *, streamed: bool) -> Usage | None:  # noqa: ARG002 (both forms spell it alike)
         """The prompt is what was read, read from a cache and written to one, each counted apart.

@@ -16,11 +16,12 @@ import json
 from dataclasses import dataclass
 
 from gateway.dialects import fields
+from gateway.dialects.answers import is_text, number, objects
 from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import last_usage
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Call, Json, JsonObject, RequestId, Usage, foreign
+from gateway.types import Answer, AnswerText, Call, Json, JsonObject, RequestId, Usage, foreign
 
 _IMAGE_TYPES = frozenset({"image_url", "input_image"})
 # Members of a message that templates print besides its content.
@@ -72,6 +73,20 @@ class OpenAIChat:
     def stream_error(self, error: GatewayError, request_id: RequestId, /) -> bytes:
         """One event with the envelope: the SDKs raise on an event that has ``error``."""
         return b"data: " + self.error_body(error, request_id) + b"\n\n"
+
+    def answer(self, tree: JsonObject) -> Answer:
+        """``content`` of each choice's message, or of its delta; a choice ends with its ``finish_reason``."""
+        texts: list[AnswerText] = []
+        ended: list[str] = []
+        for pointer, choice in objects(tree, ("choices",)):
+            channel = str(number(choice.get("index")))
+            for key in ("message", "delta"):
+                holder = choice.get(key)
+                if isinstance(holder, dict) and is_text(holder.get("content")):
+                    texts.append(AnswerText((*pointer, key, "content"), channel, whole=key == "message"))
+            if choice.get("finish_reason") is not None:
+                ended.append(channel)
+        return Answer(tuple(texts), tuple(ended))
 
     def usage(self, tail: bytes, *, streamed: bool) -> Usage | None:  # noqa: ARG002 (both forms spell it alike)
         """``usage`` of the completion, or of the last chunk that has one."""

@@ -19,12 +19,26 @@ import json
 from dataclasses import dataclass
 
 from gateway.dialects import fields
+from gateway.dialects.answers import is_text, number, objects
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes
 from gateway.dialects.usage import count, usages
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Call, Json, JsonObject, LongString, OtherMedium, Pointer, RequestId, Usage, dotted, foreign
+from gateway.types import (
+    Answer,
+    AnswerText,
+    Call,
+    Json,
+    JsonObject,
+    LongString,
+    OtherMedium,
+    Pointer,
+    RequestId,
+    Usage,
+    dotted,
+    foreign,
+)
 
 _IMAGE_TYPES = frozenset({"input_image", "image_url", "computer_screenshot"})
 _PART_TYPES = _IMAGE_TYPES | foreign.PART_TYPES
@@ -86,6 +100,23 @@ class OpenAIResponses:
         event = {"type": "error", **flat, "sequence_number": 0, **envelope}
         return b"event: error\ndata: " + json.dumps(event).encode() + b"\n\n"
 
+    def answer(self, tree: JsonObject) -> Answer:
+        """``output_text`` of the response; in a stream its deltas, and every later event that repeats it whole."""
+        texts = [*_output_texts(tree, ("output",)), *_output_texts(tree, ("response", "output"))]
+        texts += _part_texts(tree, ("item", "content"))
+        kind = fields.string(tree.get("type")) or ""
+        channel = f"{number(tree.get('output_index'))}.{number(tree.get('content_index'))}"
+        ended: tuple[str, ...] = ()
+        if kind == "response.output_text.delta" and is_text(tree.get("delta")):
+            texts.append(AnswerText(("delta",), channel, whole=False))
+        elif kind == "response.output_text.done" and is_text(tree.get("text")):
+            texts.append(AnswerText(("text",), channel, whole=True))
+            ended = (channel,)
+        part = tree.get("part")
+        if kind == "response.content_part.done" and isinstance(part, dict) and is_text(part.get("text")):
+            texts.append(AnswerText(("part", "text"), channel, whole=True))
+        return Answer(tuple(texts), ended)
+
     def usage(self, tail: bytes, *, streamed: bool) -> Usage | None:  # noqa: ARG002 (both forms spell it alike)
         """``usage`` of the response, or of the response inside the last event."""
         for reported in usages(tail):
@@ -94,6 +125,20 @@ class OpenAIResponses:
                 cached = count(reported.get("input_tokens_details"), "cached_tokens")
                 return Usage(prompt_tokens, count(reported, "output_tokens") or 0, cached)
         return None
+
+
+def _output_texts(tree: JsonObject, pointer: Pointer) -> list[AnswerText]:
+    """The texts of all items of a list."""
+    return [text for at, item in objects(tree, pointer) for text in _part_texts(item, ("content",), at)]
+
+
+def _part_texts(holder: JsonObject, pointer: Pointer, above: Pointer = ()) -> list[AnswerText]:
+    """The texts of a list of parts; ``above`` is where their holder stands."""
+    return [
+        AnswerText((*above, *at, "text"), "", whole=True)
+        for at, part in objects(holder, pointer)
+        if part.get("type") == "output_text" and is_text(part.get("text"))
+    ]
 
 
 def _read_input(reader: PartReader, given: Json) -> tuple[int, bool]:

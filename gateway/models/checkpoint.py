@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.models.cost import DecoderShape, EncoderShape
+from gateway.models.grounding import CoordinateForm
 from gateway.models.kv import KvShape
 from gateway.models.text import ChatTemplate
 from gateway.models.tiling import TileEngine, TileShape
@@ -26,7 +27,8 @@ class Checkpoint:
     model has 0 in the vision numbers. `max_ratio` is the processor's own limit, beyond which it raises. `longest_side`
     is a limit of the longer side in pixels (0 = none). `image_budget_tokens` is what one request's text leaves of the
     context, for the family whose images share that; it is a request's number, set on a copy. `sglang_family` is the
-    family that counts for SGLang where it runs another processor than vLLM ("" = the same).
+    family that counts for SGLang where it runs another processor than vLLM ("" = the same). `coordinates` is how it
+    writes boxes and points.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Checkpoint:
     longest_side: int = 0
     image_budget_tokens: int | None = None
     sglang_family: str = ""
+    coordinates: CoordinateForm = CoordinateForm.NONE
 
     @property
     def factor(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.cost import DecoderShape, EncoderShape
 from gateway.models.families import FAMILIES
+from gateway.models.grounding import CoordinateForm
 from gateway.models.kv import CrossLayers, KvShape, LinearLayers, WindowLayers
 from gateway.models.text import ChatTemplate
 from gateway.models.tiling import TileShape
@@ -72,7 +73,19 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
     numbers = {"patch", "merge", "min_pixels", "max_pixels", "max_ratio", "bytes_per_text_token"}
     optional = {"longest_side"} & set(raw)
     _only(
-        raw, place, {"family", "patterns", "excludes", "template", "longest_side", "sglang_family", "tiles", *numbers}
+        raw,
+        place,
+        {
+            "family",
+            "patterns",
+            "excludes",
+            "template",
+            "longest_side",
+            "sglang_family",
+            "coordinates",
+            "tiles",
+            *numbers,
+        },
     )
     for key in ("family", "template", *sorted(numbers)):
         if key not in raw:
@@ -80,6 +93,10 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
     for key in ("family", "sglang_family"):
         if key in raw and raw[key] not in {family.name for family in FAMILIES}:
             raise TableError(f"{place}.{key}: no family is called {raw[key]!r}")
+    if raw.get("coordinates", "") not in set(CoordinateForm):
+        raise TableError(
+            f"{place}.coordinates: {raw['coordinates']!r} is none of {', '.join(filter(None, CoordinateForm))}"
+        )
     if raw["template"] not in templates:
         raise TableError(f"{place}.template: no template is called {raw['template']!r}")
     for key in numbers | optional:
@@ -97,6 +114,7 @@ def _series(name: str, raw: dict[str, Any], templates: Mapping[str, ChatTemplate
         template=templates[raw["template"]],
         tiles=_tiles(raw["tiles"], f"{place}.tiles") if "tiles" in raw else None,
         sglang_family=raw.get("sglang_family", ""),
+        coordinates=CoordinateForm(raw.get("coordinates", "")),
         **{key: raw[key] for key in optional},
     )
     return Series(name, tuple(raw.get("patterns", ())), tuple(raw.get("excludes", ())), prototype)

@@ -80,6 +80,20 @@ class Detail(StrEnum):
     AUTO = "auto"
 
 
+class Coordinates(StrEnum):
+    """What boxes and points of an answer refer to: the image as the model saw it, or as the client sent it."""
+
+    MODEL = "model"
+    ORIGINAL = "original"
+
+
+class Disclosure(StrEnum):
+    """Where a response tells what was done to its images."""
+
+    HEADERS = "headers"
+    BODY = "body"
+
+
 class CacheSalt(StrEnum):
     """Who shares an engine's prefix cache: everybody, one tenant, or one user of one tenant."""
 
@@ -133,6 +147,8 @@ class RuleValues:
     jpeg_quality: int
     fidelity: Fidelity
     geometry: Geometry
+    answer_coordinates: Coordinates
+    disclosure: Disclosure
     on_excess: OnExcess
     buckets: tuple[Size, ...]
     max_image_tokens: int | None

@@ -10,6 +10,8 @@ from gateway.types.backends import (
     RequestCost,
 )
 from gateway.types.body import (
+    Answer,
+    AnswerText,
     Buffer,
     Call,
     ImageForm,
@@ -57,6 +59,8 @@ from gateway.types.tokens import (
 )
 
 __all__ = [
+    "Answer",
+    "AnswerText",
     "BackendName",
     "BackendView",
     "Buffer",

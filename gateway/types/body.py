@@ -129,6 +129,26 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerText:
+    """One string of an answer that a person will read. Pieces of one ``channel`` follow each other.
+
+    ``whole``: it stands for itself, not for the next piece.
+    """
+
+    pointer: Pointer
+    channel: str
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The texts of one response, or of one event of a stream, and which channels have ended with it."""
+
+    texts: tuple[AnswerText, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """Token usage as an engine reported it; ``None`` where it did not say."""
 

@@ -163,6 +163,11 @@ class ImagePlan:
     fidelity: Fidelity = Fidelity.EXACT
 
     @property
+    def scale(self) -> tuple[float, float]:
+        """Delivered over original, across and down. Nothing is cropped or padded, so the offset is always 0."""
+        return self.target.width / self.original.width, self.target.height / self.original.height
+
+    @property
     def untouched(self) -> bool:
         return not self.changes
 

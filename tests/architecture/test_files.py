@@ -36,6 +36,7 @@ EMPTY_IN_IDENTIFIERS = re.compile(r"(Utils?|Helpers?|Common|Manager|Misc)$|^(Bas
 # Folder whose __init__ holds an explicit registry -> files in it that are no members, with the reason.
 REGISTRIES: dict[str, dict[str, str]] = {
     "dialects": {
+        "answers": "walks through answers of any API",
         "fields": "single members of a request, read alike everywhere",
         "parts": "content parts, which OpenAI's two chat APIs share",
         "sse": "reads event streams",

@@ -124,7 +124,7 @@ def test_several_images_are_shrunk_and_counted_as_the_engine_counts(client: Open
     counted = details.model_extra["multimodal_tokens"]["image"]
     assert raw.headers["x-vlmgw-image-tokens"] == str(counted) == str(1230 + 196)
     assert raw.headers["x-vlmgw-images"] == "passed=1, shrunk=1, recoded=0"
-    assert raw.headers["x-vlmgw-geometry"] == "2000x1500 1312x960, 448x448"
+    assert raw.headers["x-vlmgw-geometry"] == "2000x1500 1312x960 scale=0.656x0.64 offset=0x0, 448x448"
     assert raw.headers["x-vlmgw-backend"] == engine.name
     assert "prepare;dur=" in raw.headers["server-timing"]
 

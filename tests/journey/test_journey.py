@@ -11,10 +11,11 @@ import pytest
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError, Undecodable
-from gateway.journey import USAGE_TAIL_BYTES, travel
+from gateway.journey import travel
 from gateway.omission import MARKER
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PromptCount
+from gateway.pump import USAGE_TAIL_BYTES
 from gateway.types import BackendName, Change, EngineKind, Size
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
@@ -357,7 +358,7 @@ def test_images_that_are_too_large_together_are_shared_out_dropped_or_refused() 
     setting = replace(SETTINGS["two images"], facts=(facts(Size(1024, 1024)), facts(Size(512, 512), number=1)))
     limit = "rules: {max_total_pixels: 786432, on_excess: {max_total_pixels: %s}}\n"
     shrunk = traveled(replace(setting, policies=policy_set(default=limit % "shrink")))
-    assert shrunk.record.geometry == ["1024x1024 704x704", "512x512"]
+    assert shrunk.record.geometry == ["1024x1024 704x704 scale=0.6875x0.6875 offset=0x0", "512x512"]
     dropped = traveled(replace(setting, policies=policy_set(default=limit % "drop_oldest")))
     assert (dropped.record.geometry, dropped.record.images_omitted) == (["512x512"], 1)
     assert sent(dropped)["messages"][0]["content"][1]["text"] == MARKER

@@ -9,9 +9,11 @@ from __future__ import annotations
 from gateway.policy.rule import Rule
 from gateway.policy.rules import (
     animated,
+    answer_coordinates,
     background,
     buckets,
     detail,
+    disclosure,
     fidelity,
     formats,
     geometry,
@@ -58,6 +60,8 @@ RULES: tuple[Rule, ...] = (
     max_total_pixels.RULE,
     on_excess.RULE,
     geometry.RULE,
+    answer_coordinates.RULE,
+    disclosure.RULE,
     orientation.RULE,
     buckets.RULE,
     background.RULE,
