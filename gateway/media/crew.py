@@ -25,6 +25,8 @@ Reason = Literal["crash", "forbidden", "deadline", "memory", "age", "start", "st
 
 _MAX_START_PAUSE_S = 30.0
 _LEAVE_WITHIN_S = 2.0
+# What an idle worker may compute between two looks: closing threads, at most.
+_IDLE_CPU_S = 0.25
 
 
 class PoolCannotStart(Exception):
@@ -42,6 +44,7 @@ class Worker:
     rss_bytes: int = 0
     start_bytes: int = 0
     largest_job_bytes: int = 0
+    idle_cpu_s: float | None = None
     retiring: bool = False
     doom: Reason | None = None
     timer: asyncio.TimerHandle | None = None
@@ -135,6 +138,17 @@ class Crew:
         while self._workers:
             self._changed.clear()
             await self._changed.wait()
+
+    def look_after_idle(self) -> None:
+        """End idle workers that compute: without a job there is nothing to compute but for an intruder.
+
+        To be called every few seconds; it reads one clock per worker.
+        """
+        for worker in self.workers:
+            spent_s = worker.process.cpu_s() if worker.idle else None
+            if spent_s is not None and worker.idle_cpu_s is not None and spent_s - worker.idle_cpu_s > _IDLE_CPU_S:
+                self.end(worker, "forbidden")
+            worker.idle_cpu_s = spent_s
 
     def end(self, worker: Worker, reason: Reason) -> None:
         """Kill; the employer hears of the loss once the process is reaped."""

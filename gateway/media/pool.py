@@ -103,6 +103,10 @@ class Pool:
                 self._line.discard(job)
                 job.release()
 
+    def look_after_idle(self) -> None:
+        """See ``Crew.look_after_idle``."""
+        self._crew.look_after_idle()
+
     # --- the line ---------------------------------------------------------------------------------------------------
 
     def check(self, tenant: str, questions: Sequence[Question], patience_s: float) -> None:
@@ -169,6 +173,7 @@ class Pool:
             return
         job.start(now_s)
         worker.job = job
+        worker.idle_cpu_s = None
         self._headroom.take(job.tenant, job.memory_bytes)
         deadline_s = self._settings.job_deadline_s
         worker.timer = asyncio.get_running_loop().call_later(deadline_s, self._crew.end, worker, "deadline")

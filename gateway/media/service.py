@@ -246,3 +246,4 @@ class MediaService:
             await asyncio.sleep(_TRIM_PERIOD_S)
             self.slab.trim(_TRIM_STEP_BYTES)
             self.slab.start_period()
+            self._pool.look_after_idle()

@@ -31,7 +31,7 @@ _KILLED = """
     setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capset
 """
 
-_PROT_EXEC = 0x4
+_PROT_EXEC, _MAP_SHARED = 0x4, 0x1
 # CLONE_VM | CLONE_SIGHAND | CLONE_THREAD: a thread, and no namespace beside it (CLONE_NEW*).
 _THREAD = 0x100 | 0x800 | 0x1_0000
 _NEW_NAMESPACES = 0x7E02_0080
@@ -45,8 +45,9 @@ def worker_filter(machine: Machine, pid: int) -> Filter:
     """The filter of the worker that is process ``pid``."""
     itself = Clause(0, (pid,))
     not_executable = (Clause(2, (0,), mask=_PROT_EXEC),)
+    private = Clause(3, (0,), mask=_MAP_SHARED)  # shared memory would not count as the worker's own
     by_argument = {
-        "mmap": (not_executable, Action.DENY),
+        "mmap": ((*not_executable, private), Action.DENY),
         "mprotect": (not_executable, Action.DENY),
         "clone": ((Clause(0, (_THREAD,), mask=_THREAD | _NEW_NAMESPACES),), Action.KILL),
         "kill": ((itself,), Action.KILL),

@@ -21,7 +21,7 @@ def decide(machine: Machine, name: str, *args: int) -> Action:
 def test_what_decoders_do_is_allowed(machine: Machine) -> None:
     for name in ("futex", "madvise", "munmap", "recvfrom", "sendto", "pread64", "exit_group", "set_robust_list"):
         assert decide(machine, name) is Action.ALLOW
-    assert decide(machine, "mmap", 0, 4096, 0b011) is Action.ALLOW
+    assert decide(machine, "mmap", 0, 4096, 0b011, 0x22) is Action.ALLOW
     assert decide(machine, "clone", 0x3D0F00) is Action.ALLOW  # what glibc's threads ask for
     assert decide(machine, "tgkill", PID, PID, 6) is Action.ALLOW  # abort()
     assert decide(machine, "newfstatat", 3, 0, 0, 0x1000) is Action.ALLOW
@@ -43,7 +43,8 @@ def test_what_a_library_may_try_is_refused_quietly(machine: Machine) -> None:
     open_at = {"x86_64": 257, "aarch64": 56}  # not in the table: everything not named is refused
     number = next(open_at[name] for name, each in MACHINES.items() if each is machine)
     assert worker_filter(machine, PID).decide(machine.audit_arch, number, [0] * 6) is Action.DENY
-    assert decide(machine, "mmap", 0, 4096, 0b111) is Action.DENY
+    assert decide(machine, "mmap", 0, 4096, 0b111, 0x22) is Action.DENY
+    assert decide(machine, "mmap", 0, 4096, 0b011, 0x21) is Action.DENY  # MAP_SHARED | MAP_ANONYMOUS
     assert decide(machine, "mprotect", 0, 4096, 0b101) is Action.DENY
     assert decide(machine, "fcntl", 3, 8, PID) is Action.DENY  # F_SETOWN
     assert decide(machine, "prctl", 22) is Action.DENY  # PR_SET_SECCOMP
