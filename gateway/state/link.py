@@ -49,6 +49,7 @@ class Link:
 
     async def open(self) -> None:
         """Connect anew; being up begins here. Raises StoreUnavailable."""
+        self._fall(StoreUnavailable("closed"))
         await self._end_carrier()
         await self._wire.open()
         self._is_up = True

@@ -104,6 +104,17 @@ class RedisServer:
                 return int(facts.split(",")[0].removeprefix("calls="))
         return 0
 
+    def hash(self, key: str) -> dict[str, str]:
+        """HGETALL, read; empty for a key that is not there."""
+        answer = self.ask("HGETALL", key).decode().split("\r\n")[1:-1]
+        words = [word for word in answer if not word.startswith("$")]
+        return dict(zip(words[::2], words[1::2], strict=True))
+
+    def keys(self) -> list[str]:
+        """All keys."""
+        answer = self.ask("KEYS", "*").decode().split("\r\n")[1:-1]
+        return sorted(word for word in answer if not word.startswith("$"))
+
     def kill(self) -> None:
         """Kill -9; what it knew is gone."""
         if self._process is None:
@@ -141,8 +152,13 @@ def _whole_answer(stream: io.BufferedReader) -> bytes:
     if line.startswith(b"$") and line != b"$-1\r\n":
         return stream.read(int(line[1:]) + 2)
     if line.startswith(b"*"):
-        return line + b"".join(_whole_answer(stream) for _ in range(int(line[1:])))
+        return line + b"".join(_bulk(_whole_answer(stream)) for _ in range(int(line[1:])))
     return line
+
+
+def _bulk(answer: bytes) -> bytes:
+    """An element of a list: one line for its length, so that lists are read by lines."""
+    return answer if answer.startswith((b":", b"$", b"*", b"+", b"-")) else b"$\r\n" + answer
 
 
 @contextmanager

@@ -1,0 +1,110 @@
+-- Put before every script of a tenant's budgets. All keys of a tenant share the hash slot {tenant}:
+--   KEYS[1] leases  sorted set  reservation -> microsecond at which its lease is over
+--   KEYS[2] held    hash        reservation -> "unit amount ...|bucket cost tat ..."
+--   KEYS[3] sums    hash        unit -> what is in flight
+--   KEYS[4] rates   hash        bucket -> theoretical arrival time, microseconds (gateway/quota/gcra.py)
+-- All numbers are whole and below 2^53, so the doubles that Lua counts in are exact.
+
+local LEASES, HELD, SUMS, RATES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+
+local at = 0
+local function word()
+  at = at + 1
+  return ARGV[at]
+end
+local function number()
+  return tonumber(word())
+end
+local function text(value)
+  return string.format('%.0f', value)
+end
+
+-- One clock for all replicas: the server's own, unless the caller brings a time.
+local function clock(given)
+  if given > 0 then
+    return given
+  end
+  local time = redis.call('TIME')
+  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+end
+
+local function tat_of(bucket)
+  return tonumber(redis.call('HGET', RATES, bucket) or '0')
+end
+local function charge(bucket, now, cost)
+  local tat = math.max(tat_of(bucket), now) + cost
+  redis.call('HSET', RATES, bucket, text(tat))
+  return tat
+end
+
+-- What a reservation was charged becomes `cost`: an extra is always taken, a surplus comes back as far as it has not
+-- drained. Buckets that are gone have drained.
+local function correct(bucket, charged_cost, charged_tat, cost, now)
+  local surplus = charged_cost - cost
+  if surplus < 0 then
+    charge(bucket, now, -surplus)
+  elseif surplus > 0 then
+    local tat = redis.call('HGET', RATES, bucket)
+    if tat then
+      local back = math.min(surplus, math.max(0, charged_tat - now))
+      redis.call('HSET', RATES, bucket, text(tonumber(tat) - back))
+    end
+  end
+end
+
+local function add_holds(holds, sign)
+  for unit, amount in string.gmatch(holds, '(%S+) (%S+)') do
+    if tonumber(amount) ~= 0 and redis.call('HINCRBY', SUMS, unit, text(sign * tonumber(amount))) == 0 then
+      redis.call('HDEL', SUMS, unit)
+    end
+  end
+end
+
+local function open(reservation, holds, charges, expires)
+  redis.call('ZADD', LEASES, text(expires), reservation)
+  redis.call('HSET', HELD, reservation, holds .. '|' .. charges)
+  add_holds(holds, 1)
+end
+
+-- Gives back what a reservation holds; its charges as text, or nil when it had ended already.
+local function close(reservation)
+  local record = redis.call('HGET', HELD, reservation)
+  if not record then
+    return nil
+  end
+  redis.call('HDEL', HELD, reservation)
+  redis.call('ZREM', LEASES, reservation)
+  local bar = string.find(record, '|', 1, true)
+  add_holds(string.sub(record, 1, bar - 1), -1)
+  return string.sub(record, bar + 1)
+end
+
+local function expire(now)
+  local over = redis.call('ZRANGEBYSCORE', LEASES, '-inf', text(now))
+  for _, reservation in ipairs(over) do
+    close(reservation)
+  end
+  return #over
+end
+
+-- Nothing stays behind: what is held is forgotten two leases after the last sign of life, a bucket a minute after it
+-- has drained.
+local function keep_held(lease)
+  local ms = text(math.ceil(lease / 500))
+  redis.call('PEXPIRE', LEASES, ms)
+  redis.call('PEXPIRE', HELD, ms)
+  redis.call('PEXPIRE', SUMS, ms)
+end
+local function keep_rates(now)
+  local latest = 0
+  for _, tat in ipairs(redis.call('HVALS', RATES)) do
+    latest = math.max(latest, tonumber(tat))
+  end
+  if latest == 0 then
+    return
+  end
+  local ms = math.ceil(math.max(0, latest - now) / 1000) + 60000
+  if redis.call('PTTL', RATES) < ms then
+    redis.call('PEXPIRE', RATES, text(ms))
+  end
+end
