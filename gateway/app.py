@@ -16,6 +16,7 @@ import time
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from gateway import __version__
@@ -43,13 +44,14 @@ from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.memory import MemoryBudgets
+from gateway.state.redis_cache import RedisCache
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
-from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
+from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, shared_cache, upstream_settings
 
 RECORD_EVERY_S = 0.050
 GC_THRESHOLDS = (20_000, 50, 100)
@@ -93,7 +95,8 @@ class Gateway:
         media = media_settings(settings, self._key)
         self._codec_backend = media.pool.codec_backend
         self._fetcher = Fetcher(fetch_settings(settings))
-        self._media = MediaService(media, self._fetcher, on_task=self._on_task)
+        self._shared_cache = self._shared_cache_of(settings)
+        self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
         self._upstream = UpstreamService(upstream_settings(settings), self._clock)
         self._budgets = MemoryBudgets(self._clock, random.random)
         self._recorder = ExchangeRecorder(
@@ -111,6 +114,13 @@ class Gateway:
             cut_elsewhere=self._cut_elsewhere,
             aside=asyncio.to_thread,
         )
+
+    def _shared_cache_of(self, settings: Settings) -> RedisCache | None:
+        shared = shared_cache(settings)
+        if shared is None:
+            return None
+        say = partial(self._log.event, "warning", store="prepared images")
+        return RedisCache.open(*shared, self._clock, random.random, say)
 
     # --- serving ------------------------------------------------------------------------------------------------
 
@@ -172,6 +182,8 @@ class Gateway:
         take_short_turns()
         await self._fetcher.start()
         await self._media.start()
+        if self._shared_cache is not None:
+            await self._shared_cache.start(self.settings.redis.connect_timeout_s)
         await self._upstream.start()
         self._data = DataServer(
             DataHandler(self._edge()),
@@ -240,7 +252,7 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in (getattr(self, "_data", None), self._upstream, self._media, self._fetcher):
+        for part in (getattr(self, "_data", None), self._upstream, self._media, self._shared_cache, self._fetcher):
             if part is not None:
                 await part.stop()
         admin = getattr(self, "_admin", None)

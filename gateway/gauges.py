@@ -95,6 +95,8 @@ def _media_gauges(media: MediaFacts) -> Iterator[Sample]:
         yield "sandbox_layer", (layer.value,), float(layer in pool.box.active)
     yield "body_memory_bytes", (), media.slab_in_use_bytes
     yield "prepared_cache_bytes", (), media.prepared_bytes
+    yield "shared_cache_queries_total", (), media.tier_queries
+    yield "shared_cache_hits_total", (), media.tier_hits
 
 
 def _tenant_gauges(moment: Moment) -> Iterator[Sample]:

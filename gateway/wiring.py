@@ -28,6 +28,7 @@ from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
+from gateway.state.redis_cache import CacheLimits
 from gateway.state.settings import RedisMode, RedisSettings
 from gateway.types import EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
@@ -205,3 +206,17 @@ def redis_settings(settings: Settings) -> RedisSettings | None:
         lease_s=r.lease_s,
         min_replicas=r.min_replicas,
     )
+
+
+def shared_cache(settings: Settings) -> tuple[RedisSettings, CacheLimits] | None:
+    """Where prepared images are shared and how much of them; None where they are not."""
+    m, store = settings.media, redis_settings(settings)
+    if not m.shared_cache_bytes:
+        return None
+    if m.shared_cache_url is not None:
+        store = RedisSettings(
+            m.shared_cache_url, prefix=settings.redis.prefix, connect_timeout_s=settings.redis.connect_timeout_s
+        )
+    assert store is not None, "config has seen to an address"
+    limits = CacheLimits(m.shared_cache_bytes, ttl_s=m.shared_cache_ttl_s, deadline_s=m.shared_cache_deadline_s)
+    return store, limits

@@ -141,6 +141,16 @@ class MediaConfig:
         128 << 20, "Prepared images of one request together; more are 400.", minimum=1 << 20, unit="bytes"
     )
     facts_cache_entries: int = setting(65536, "Image sources remembered.", minimum=0)
+    shared_cache_bytes: int = setting(
+        0, "Prepared images kept in Redis for all replicas; 0 is none.", minimum=0, unit="bytes"
+    )
+    shared_cache_url: str | None = setting(
+        None, "Another Redis for them, as redis.url is written; by default that one.", secret=True
+    )
+    shared_cache_ttl_s: float = setting(3600.0, "How long they stay there.", minimum=1, unit="s")
+    shared_cache_deadline_s: float = setting(
+        0.1, "Longest look-up there; then the image is made anew.", minimum=0.001, unit="s"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 import yaml
 
 from gateway.config.settings import BackendConfig, Settings
-from gateway.config.store_address import redis_problems
+from gateway.config.store_address import redis_problems, shared_cache_problems
 
 _BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _WITH_UNIT = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Z]+)\s*$")
@@ -313,6 +313,7 @@ def _consistency(settings: Settings) -> list[str]:
             ipaddress.ip_network(network)
         except ValueError as error:
             problems.append(f"settings: fetch.public_networks: {error}")
+    problems += shared_cache_problems(settings.media, settings.redis, settings.identity)
     return problems + redis_problems(settings.redis)
 
 

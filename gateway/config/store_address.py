@@ -8,9 +8,26 @@ from __future__ import annotations
 
 from urllib.parse import parse_qs, urlsplit
 
-from gateway.config.settings import RedisConfig
+from gateway.config.settings import IdentityConfig, MediaConfig, RedisConfig
 
 _SCHEMES = ("redis", "rediss", "unix")
+
+
+def shared_cache_problems(media: MediaConfig, redis: RedisConfig, identity: IdentityConfig) -> list[str]:
+    """The same for prepared images in Redis, which need an address and a secret that all replicas know."""
+    problems = []
+    if media.shared_cache_url is not None:
+        problems += [
+            problem.replace("redis.url", "shared_cache_url") for problem in _url_problems(media.shared_cache_url)
+        ]
+    if media.shared_cache_bytes:
+        if media.shared_cache_url is None and redis.url is None:
+            problems.append("shared_cache_bytes: needs redis.url, or an address in shared_cache_url")
+        if identity.secret is None:
+            problems.append(
+                "shared_cache_bytes: needs identity.secret, without which no process reads another's images"
+            )
+    return [f"settings: media.{problem}" for problem in problems]
 
 
 def redis_problems(config: RedisConfig) -> list[str]:

@@ -35,6 +35,8 @@ class Preparer:
         self._placer = placer
         self._pool = pool
         self._second = second
+        self.tier_queries = 0
+        self.tier_hits = 0
         self.cache = PreparedCache(settings.prepared_cache_bytes)
         self._preparing: SingleFlight[Hashable, Prepared] = SingleFlight(is_about_the_image)
 
@@ -78,12 +80,14 @@ class Preparer:
         """What the second tier has of the rest, asked for all at once; it is remembered here from now on."""
         wanted = {identity: job for identity, job in zip(identities, jobs, strict=True) if identity not in known}
         keys = [tier_key(identity, secret=self._settings.content_key) for identity in wanted]
+        self.tier_queries += len(keys)
         values = await asyncio.gather(*(second.get(key) for key in keys))
         found: dict[Identity, Prepared] = {}
         for (identity, job), key, value in zip(wanted.items(), keys, values, strict=True):
             prepared = None if value is None else opened(value, key, secret=self._settings.content_key)
             if prepared is not None and _serves(prepared, job):
                 found[identity] = prepared
+                self.tier_hits += 1
                 self.cache.put(identity, prepared)
         return found
 

@@ -64,6 +64,8 @@ class MediaFacts:
     facts_entries: int
     prepared_entries: int
     prepared_bytes: int
+    tier_queries: int = 0
+    tier_hits: int = 0
 
 
 class MediaService:
@@ -120,6 +122,8 @@ class MediaService:
             facts_entries=len(self._facts),
             prepared_entries=len(self._preparer.cache),
             prepared_bytes=self._preparer.cache.held_bytes,
+            tier_queries=self._preparer.tier_queries,
+            tier_hits=self._preparer.tier_hits,
         )
 
     # --- look -------------------------------------------------------------------------------------------------------

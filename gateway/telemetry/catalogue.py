@@ -184,6 +184,15 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Does the cache help?",
         "Raise prepared_cache_bytes.",
     ),
+    _sampled_counter(
+        "shared_cache_queries_total", "Look-ups among prepared images in Redis.", "Does it help?", "None."
+    ),
+    _sampled_counter(
+        "shared_cache_hits_total",
+        "Hits among prepared images in Redis.",
+        "Does it help?",
+        "Raise media.shared_cache_bytes, or set 0.",
+    ),
     _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
     _gauge("fetched_cache_bytes", "Fetched files that are kept.", "Do kept files help?", "Raise fetch.cache_bytes."),
     _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.config.settings import RedisConfig
-from gateway.config.store_address import redis_problems
+from gateway.config.settings import IdentityConfig, MediaConfig, RedisConfig
+from gateway.config.store_address import redis_problems, shared_cache_problems
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,18 @@ def test_mistakes_are_named_and_no_secret_is_repeated(config: RedisConfig, named
 def test_a_password_in_the_address_is_in_no_problem() -> None:
     config = RedisConfig(url="redis://user:hunter2@a:0x/y?z=1", mode="cluster", nodes=("b",))
     assert not any("hunter2" in problem for problem in redis_problems(config))
+
+
+def test_shared_images_need_an_address_and_a_secret() -> None:
+    off, on = MediaConfig(), MediaConfig(shared_cache_bytes=1 << 30)
+    own = MediaConfig(shared_cache_bytes=1 << 30, shared_cache_url="redis://cache")
+    nobody, redis, secret = RedisConfig(), RedisConfig(url="redis://a"), IdentityConfig(secret="s" * 32)
+    assert shared_cache_problems(off, nobody, IdentityConfig()) == []
+    assert shared_cache_problems(on, redis, secret) == shared_cache_problems(own, nobody, secret) == []
+    for problems, named in (
+        (shared_cache_problems(on, nobody, secret), "media.shared_cache_bytes: needs redis.url"),
+        (shared_cache_problems(on, redis, IdentityConfig()), "media.shared_cache_bytes: needs identity.secret"),
+        (shared_cache_problems(MediaConfig(shared_cache_url="http://a"), nobody, secret), "media.shared_cache_url: "),
+    ):
+        assert len(problems) == 1
+        assert named in problems[0]
