@@ -24,6 +24,7 @@ and when anything is raised. The public message never holds a payload, an addres
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
@@ -33,6 +34,14 @@ class Blame(StrEnum):
     TENANT = "tenant"
     GATEWAY = "gateway"
     BACKEND = "backend"
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How another vendor puts an error: its status, and its word for it."""
+
+    status: int
+    code: str
 
 
 class GatewayError(Exception):
@@ -61,7 +70,18 @@ class GatewayError(Exception):
         self.rule = rule
         self.detail = detail
         self.retry_after_s = retry_after_s
+        self.spelling: Spelling | None = None
         super().__init__(self.message)
+
+    @property
+    def told_status(self) -> int:
+        """The status a client gets: the policy's vendor's where it differs from ours."""
+        return self.status if self.spelling is None else self.spelling.status
+
+    @property
+    def told_code(self) -> str:
+        """The code a client reads in the envelope."""
+        return self.code if self.spelling is None else self.spelling.code
 
     def at(self, part: str) -> GatewayError:
         """Name the part of the request, unless it is named already; returns the same error."""

@@ -13,8 +13,11 @@ from typing import cast
 
 from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
 from gateway.models.book import ModelBook
-from gateway.policy.effective import EffectivePolicy
+from gateway.policy.choose import Asked
+from gateway.policy.effective import EffectivePolicy, Profile
 from gateway.policy.policyset import PolicySet
+from gateway.policy.profiles import PROFILES
+from gateway.policy.resolve import resolve
 from gateway.ports import (
     Aside,
     Body,
@@ -33,11 +36,14 @@ from gateway.routing.ask import Decision
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
     BackendView,
+    Call,
     Change,
     ImagePlan,
     SourceFacts,
     TenantId,
 )
+
+TASK_HEADER = "x-vlmgw-task"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +124,12 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
 
 async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) -> None:
     """Answer with an error and note it."""
+    if record.profile is not None:
+        error.spelling = PROFILES[record.profile].spelling(error)
     record.outcome = outcome_of(error)
     record.code, record.detail = error.code, error.detail
     if not client.started:
-        record.status = error.status
+        record.status = error.told_status
     await client.refuse(error)
 
 
@@ -154,6 +162,20 @@ def outcome_of(error: GatewayError) -> str:
 def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
     """Which policy holds, and why that task."""
     record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
+    record.profile = None if policy.profile is Profile.NONE else policy.profile
+
+
+def policy_for(world: World, tenant: TenantId, head: RequestHead, call: Call) -> EffectivePolicy:
+    """What a request is measured against. Raises NotPermitted."""
+    asked = Asked(head.path, head.header, call.model, call.user, len(call.images), call.has_tools)
+    return resolve(
+        world.policies,
+        tenant=tenant,
+        header_task=head.header(TASK_HEADER),
+        model=call.model,
+        body_task=call.task,
+        asked=asked,
+    )
 
 
 def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:

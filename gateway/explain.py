@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, World, conclude, new_record
-from gateway.journey import TASK_HEADER
+from gateway.exchange import Ports, World, conclude, new_record, policy_for
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
@@ -31,8 +30,8 @@ from gateway.planning import (
 )
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy
-from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
+from gateway.policy.shown import plain
 from gateway.ports import Body, Client, SourceRef
 from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
@@ -109,9 +108,7 @@ async def _tell(
     tree = cut(body.buffer, body.start, body.stop).tree
     call = dialect.read(tree)
     told["call"] = _call(call)
-    policy = resolve(
-        world.policies, tenant=tenant, header_task=head.header(TASK_HEADER), model=call.model, body_task=call.task
-    )
+    policy = policy_for(world, tenant, head, call)
     told["policy"] = _policy(policy)
     views = ports.upstream.views()
     served = served_model(world.book, policy, views)
@@ -218,20 +215,15 @@ def _policy(policy: EffectivePolicy) -> dict[str, object]:
         "task": policy.task,
         "task_reason": policy.task_reason,
         "mode": policy.mode.value,
+        "profile": policy.profile.value,
         "version": policy.policy_version,
         # A tenant's keys that ended in task and model above (default_task, model_aliases) have no value of their own.
         "values": {
-            key: {"value": _shown(getattr(policy, name)), "reason": reasons[key]}
+            key: {"value": plain(getattr(policy, name)), "reason": reasons[key]}
             for key in reasons
             if hasattr(policy, name := key.rpartition(".")[2])
         },
     }
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, tuple | list | frozenset):
-        return [_shown(entry) for entry in value]
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _image(name: str, fact: SourceFacts, plan: ImagePlan) -> dict[str, object]:

@@ -49,7 +49,6 @@ from gateway.planning import (
 )
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import EffectivePolicy, FieldAction
-from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import (
     Body,
@@ -79,8 +78,6 @@ from gateway.types import (
     SourceFacts,
     TokenEstimate,
 )
-
-TASK_HEADER = "x-vlmgw-task"
 
 
 @dataclass(slots=True)
@@ -114,13 +111,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         call = x.dialect.read(skeleton.tree)
         record.stream, record.model = call.stream, call.model
         watch.lap("read")
-        policy = resolve(
-            x.world.policies,
-            tenant=tenant,
-            header_task=client.head.header(TASK_HEADER),
-            model=call.model,
-            body_task=call.task,
-        )
+        policy = frame.policy_for(x.world, tenant, client.head, call)
         frame.note_policy(record, policy)
         views = ports.upstream.views()
         served = served_model(x.world.book, policy, views)

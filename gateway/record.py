@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gateway.policy.effective import Profile
 from gateway.types import HeaderList, RequestId, TokenEstimate, Usage
 
 
@@ -59,6 +60,7 @@ class ExchangeRecord:
     family: str | None = None
     stream: bool = False
     shadow: bool = False
+    profile: Profile | None = None
     request_bytes: int = 0
     forwarded_bytes: int = 0
     response_bytes: int = 0

@@ -158,7 +158,7 @@ class HttpClient:
         request_id = self._head.request_id
         if self._response is None:
             self._response = response = web.Response(
-                status=error.status,
+                status=error.told_status,
                 headers=CIMultiDict([("Server", SERVER), *error_headers(error, request_id)]),
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",

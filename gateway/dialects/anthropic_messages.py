@@ -49,6 +49,7 @@ _ERROR_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
     504: "timeout_error",
+    529: "overloaded_error",
 }
 # Members of a block that hold text, whatever the block's type says.
 _TEXT_MEMBERS = ("text", "thinking", "name", "title", "context")
@@ -98,7 +99,8 @@ class AnthropicMessages:
 
     def error_body(self, error: GatewayError, request_id: RequestId, /) -> bytes:
         """Anthropic's envelope. The type is the status's; the gateway's own code travels in a header."""
-        kind = _ERROR_TYPES.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
+        status = error.told_status
+        kind = _ERROR_TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
         message = f"{error.part}: {error.message}" if error.part else error.message
         return json.dumps(
             {"type": "error", "error": {"type": kind, "message": message}, "request_id": request_id}

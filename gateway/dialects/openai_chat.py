@@ -67,7 +67,7 @@ class OpenAIChat:
     def error_body(self, error: GatewayError, _request_id: RequestId, /) -> bytes:
         """OpenAI's envelope, which its SDKs turn into exceptions by status. The id travels in a header."""
         message = f"{error.part}: {error.message}" if error.part else error.message
-        members = {"message": message, "type": error.openai_type, "param": error.part, "code": error.code}
+        members = {"message": message, "type": error.openai_type, "param": error.part, "code": error.told_code}
         return json.dumps({"error": members}).encode()
 
     def stream_error(self, error: GatewayError, request_id: RequestId, /) -> bytes:

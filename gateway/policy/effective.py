@@ -20,6 +20,15 @@ class Mode(StrEnum):
     SHADOW = "shadow"
 
 
+class Profile(StrEnum):
+    """A vendor whose limits, levels of detail and errors stand below a file's own rules."""
+
+    NONE = "none"
+    OPENAI = "openai"
+    ANTHROPIC = "anthropic"
+    GEMINI = "gemini"
+
+
 class Animated(StrEnum):
     """What becomes of an image with several frames."""
 
@@ -182,6 +191,7 @@ class EffectivePolicy(RuleValues):
     task_reason: str
     model: str | None
     mode: Mode
+    profile: Profile
     kv_tokens_in_flight: int | None
     queue_timeout_s: float
     hosts: tuple[str, ...] | None

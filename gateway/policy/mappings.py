@@ -30,7 +30,7 @@ _IGNORE = "ignore"
 _COUNT = re.compile(r"[1-9]\d{0,5}")
 
 
-def _entries(node: MappingNode, mistakes: list[Mistake]) -> Iterator[Entry]:
+def entries_once(node: MappingNode, mistakes: list[Mistake]) -> Iterator[Entry]:
     """Entries, each key once; what is written twice becomes a mistake."""
     first_lines: dict[str, int] = {}
     for entry in node.entries:
@@ -47,7 +47,7 @@ def _unknown(entry: Entry, known: Mapping[str, object] | list[str]) -> Mistake:
     return Mistake(entry.line, f"unknown key{nearest(key, known)}", key)
 
 
-def _below(entry: Entry, error: BadValue) -> list[Mistake]:
+def below(entry: Entry, error: BadValue) -> list[Mistake]:
     """The mistakes of an entry's value, as parts of the whole."""
     return [
         Mistake(mistake.line, mistake.message, f"{entry.key}.{mistake.part}" if mistake.part else entry.key)
@@ -65,7 +65,7 @@ class ActionsByRule:
             return {rule: word for rule, known in EXCESS_ACTIONS.items() if word in known}
         actions: dict[str, Excess] = {}
         mistakes: list[Mistake] = []
-        for entry in _entries(node, mistakes):
+        for entry in entries_once(node, mistakes):
             known = EXCESS_ACTIONS.get(entry.key)
             if known is None:
                 mistakes.append(_unknown(entry, EXCESS_ACTIONS))
@@ -73,7 +73,7 @@ class ActionsByRule:
             try:
                 actions[entry.key] = Excess(Choice(Excess, known).parse(entry.node))
             except BadValue as error:
-                mistakes += _below(entry, error)
+                mistakes += below(entry, error)
         if mistakes:
             raise BadValue(*mistakes)
         return actions
@@ -99,14 +99,14 @@ class ActionsByField:
             return EngineFields(FieldAction(words.parse(node)))
         actions: dict[str, FieldAction] = {}
         mistakes: list[Mistake] = []
-        for entry in _entries(node, mistakes):
+        for entry in entries_once(node, mistakes):
             if entry.key != _OTHERS and entry.key not in ENGINE_FIELDS:
                 mistakes.append(_unknown(entry, [_OTHERS, *sorted(ENGINE_FIELDS)]))
                 continue
             try:
                 actions[entry.key] = FieldAction(words.parse(entry.node))
             except BadValue as error:
-                mistakes += _below(entry, error)
+                mistakes += below(entry, error)
         if mistakes:
             raise BadValue(*mistakes)
         return actions
@@ -140,14 +140,14 @@ class AmountsByWord:
             raise bad(node, f"{_IGNORE} or a mapping with some of {', '.join(names)}")
         amounts: dict[str, int | None] = {}
         mistakes: list[Mistake] = []
-        for entry in _entries(node, mistakes):
+        for entry in entries_once(node, mistakes):
             if entry.key not in names:
                 mistakes.append(_unknown(entry, names))
                 continue
             try:
                 amounts[entry.key] = self.amount.parse(entry.node)
             except BadValue as error:
-                mistakes += _below(entry, error)
+                mistakes += below(entry, error)
         if mistakes:
             raise BadValue(*mistakes)
         return amounts
@@ -181,7 +181,7 @@ class Steps:
             return () if single is None else ((1, single),)
         steps: dict[int, int] = {}
         mistakes: list[Mistake] = []
-        for entry in _entries(node, mistakes):
+        for entry in entries_once(node, mistakes):
             if not _COUNT.fullmatch(entry.key):
                 message = f"expected a number of images from which on this holds, found {shortened(entry.key)!r}"
                 mistakes.append(Mistake(entry.line, message, shortened(entry.key)))
@@ -189,7 +189,7 @@ class Steps:
             try:
                 value = replace(self.amount, word=None).parse(entry.node)
             except BadValue as error:
-                mistakes += _below(entry, error)
+                mistakes += below(entry, error)
                 continue
             assert value is not None, "without a word there is always a number"
             steps[int(entry.key)] = value

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from gateway.policy.choose import ChooseRule
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.node import Problem, nearest
 from gateway.policy.schema import Document, Setting
@@ -23,7 +24,7 @@ DEFAULT_TENANT = TenantId("default")
 BUILTIN_TASKS = tuple(TaskName(name) for name in ("chat", "ocr", "document", "grounding", "classify"))
 BUILTIN_REASON = "built-in default"
 
-CacheKey = tuple[TenantId, str | None, str | None, str | None]
+CacheKey = tuple[TenantId, str | None, str | None, str | None, int | None]
 T = TypeVar("T")
 
 
@@ -36,6 +37,7 @@ class TenantPolicy:
     settings: Mapping[str, Setting]
     tasks: tuple[TaskName, ...]
     aliases: Mapping[str, str]
+    choose: tuple[ChooseRule, ...] = ()
 
     def value(self, key: str, kind: type[T]) -> T:
         """A tenant-wide value, checked against the type its reader expects."""
@@ -100,7 +102,9 @@ def _tenant_policy(tenant: TenantId, layers: tuple[Document, ...]) -> TenantPoli
             aliases.update(found.value)
         if layer.tasks:
             tasks = tuple(sorted(layer.tasks))
-    return TenantPolicy(tenant, layers, settings, tasks, aliases)
+    choose = settings["choose"].value
+    assert isinstance(choose, tuple), "as its kind reads it"
+    return TenantPolicy(tenant, layers, settings, tasks, aliases, choose)
 
 
 def _double_documents(documents: tuple[Document, ...]) -> list[Problem]:
@@ -140,6 +144,7 @@ def _task_problems(tenant: TenantPolicy) -> list[Problem]:
             file, line = tenant.layers[-1].file, 1
             message = f"not set, and {default.value} ({default.reason}) is not among the tasks {allowed}"
         problems.append(Problem(file, line, "default_task", message))
+    problems += _choose_problems(tenant, allowed)
     for layer in tenant.layers[-1:]:
         found = layer.settings.get("model_aliases")
         for alias in found.value if found is not None and isinstance(found.value, dict) else ():
@@ -147,4 +152,20 @@ def _task_problems(tenant: TenantPolicy) -> list[Problem]:
             if found is not None and task is not None and task not in tenant.tasks:
                 message = f"task {task} is not among the tasks {allowed}{nearest(task, tenant.tasks)}"
                 problems.append(Problem(found.file, found.line, f"{found.path}.{alias}", message))
+    return problems
+
+
+def _choose_problems(tenant: TenantPolicy, allowed: str) -> list[Problem]:
+    """Each rule chooses a task the tenant may ask for; an inherited list is reported with the file that narrows it."""
+    setting = tenant.settings["choose"]
+    problems: list[Problem] = []
+    for index, rule in enumerate(tenant.choose):
+        if rule.task in tenant.tasks:
+            continue
+        message = f"task {rule.task} is not among the tasks {allowed}{nearest(rule.task, tenant.tasks)}"
+        if setting.file == tenant.layers[-1].file:
+            problems.append(Problem(setting.file, rule.line, f"choose.{index}.task", message))
+        else:
+            place = f"{setting.file}:{rule.line} chooses a task that is not here: {message}"
+            problems.append(Problem(tenant.layers[-1].file, 1, "choose", place))
     return problems

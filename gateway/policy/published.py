@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import fields
-from enum import StrEnum
 
-from gateway.policy.effective import EngineFields, OnExcess
 from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
 from gateway.policy.rules import RULES
+from gateway.policy.shown import told
 from gateway.policy.tenant_keys import TENANT_KEYS
 from gateway.policy.values import NAME, Amount, JsonSchema, KeyHashes, Kind, Name
 
@@ -79,21 +77,11 @@ def _shown(kind: Kind, value: object) -> str:
     match value:
         case None:
             return (kind.word or "") if isinstance(kind, Amount) else "any"
-        case StrEnum():
-            return value.value
-        case OnExcess():
-            return f"{{{', '.join(f'{field.name}: {getattr(value, field.name)}' for field in fields(value))}}}"
-        case EngineFields():
-            return value.others.value
         case () if isinstance(kind, Steps):
             return "none"
         case () if isinstance(kind, AmountsByWord):
             return "ignore"
-        case tuple():
-            return f"[{', '.join(_shown(kind, item) for item in value)}]"
-        case float():
-            return f"{value:g}"
-    return str(value)
+    return told(value)
 
 
 def published(what: str) -> str:

@@ -1,10 +1,11 @@
 """Stage *resolve*: tenant x task x model -> one effective policy, every value with the line that decided it.
 
 The task is chosen by the first that speaks: the header ``x-vlmgw-task``, the model alias (``name@task``), the body's
-metadata, the tenant's ``default_task``. A rule's value comes from the most particular place that has it: a tenant's
-file before ``default.yaml`` before the built-in default; within a file ``models`` before ``tasks`` before ``rules``; of
-several matching model patterns the one with more literal characters. None of it depends on the order of files or keys.
-A value replaces the inherited one whole; only ``model_aliases`` are joined.
+metadata, the first fitting rule of the tenant's ``choose``, its ``default_task``. A rule's value comes from the most
+particular place that has it: a tenant's file before ``default.yaml`` before the built-in default; within a file
+``models`` before ``tasks`` before ``rules`` before its ``profile``; of several matching model patterns the one with
+more literal characters. None of it depends on the order of files or keys. A value
+replaces the inherited one whole, except where its key joins them entry by entry.
 
 Results are memoised in the policy set, whose life ends with the next reload. Model names come from clients, so the memo
 is bounded and starts again when full.
@@ -14,17 +15,21 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from gateway.errors import NotPermitted
-from gateway.policy.effective import EffectivePolicy
+from gateway.policy.choose import Asked, first_fitting
+from gateway.policy.effective import EffectivePolicy, Profile
 from gateway.policy.node import shortened
+from gateway.policy.patterns import matches
 from gateway.policy.policyset import BUILTIN_REASON, PolicySet, TenantPolicy
+from gateway.policy.profiles import PROFILES
+from gateway.policy.profiles.profile import VendorProfile
 from gateway.policy.rule import Rule
 from gateway.policy.rules import RULES
-from gateway.policy.schema import Document, RuleSet
+from gateway.policy.schema import Document, RuleSet, Setting
 from gateway.policy.tenant_keys import TENANT_KEYS, TenantKey
 from gateway.types import TaskName, TenantId
 
@@ -39,18 +44,28 @@ _FIELDS = {rule.key: rule.key for rule in RULES} | {key.key: key.field for key i
 
 
 def resolve(
-    policies: PolicySet, *, tenant: TenantId, header_task: str | None, model: str | None, body_task: str | None
+    policies: PolicySet,
+    *,
+    tenant: TenantId,
+    header_task: str | None,
+    model: str | None,
+    body_task: str | None,
+    asked: Asked | None = None,
 ) -> EffectivePolicy:
-    """Find what one request is measured against. Raises NotPermitted for a task the tenant may not ask for."""
-    key = (tenant, header_task, model, body_task)
-    found = policies.resolved.get(key)
-    if found is not None:
-        return found
+    """Find what one request is measured against; without ``asked``, as if no rule of ``choose`` fitted.
+
+    Raises NotPermitted for a task the tenant may not ask for.
+    """
     tenant_policy = policies.tenants.get(tenant)
     if tenant_policy is None:
         raise NotPermitted("This tenant has no policy any more.", rule="tenant")
+    chosen = first_fitting(tenant_policy.choose, asked) if asked is not None and tenant_policy.choose else None
+    key = (tenant, header_task, model, body_task, chosen)
+    found = policies.resolved.get(key)
+    if found is not None:
+        return found
     served_model, alias_task = _follow_alias(tenant_policy, model)
-    task, task_reason = _choose_task(tenant_policy, header_task, alias_task, model, body_task)
+    task, task_reason = _choose_task(tenant_policy, header_task, alias_task, model, body_task, chosen)
     effective = _resolve(tenant_policy, task, task_reason, served_model)
     if len(policies.resolved) >= _MEMO_ENTRIES:
         policies.resolved.clear()
@@ -75,7 +90,12 @@ def _follow_alias(tenant: TenantPolicy, model: str | None) -> tuple[str | None, 
 
 
 def _choose_task(
-    tenant: TenantPolicy, header_task: str | None, alias_task: TaskName | None, model: str | None, body_task: str | None
+    tenant: TenantPolicy,
+    header_task: str | None,
+    alias_task: TaskName | None,
+    model: str | None,
+    body_task: str | None,
+    chosen: int | None,
 ) -> tuple[TaskName, str]:
     asked = (header_task or "").strip()
     if asked:
@@ -84,6 +104,9 @@ def _choose_task(
         return alias_task, f"model alias {shortened(model or '')}"
     if body_task:
         return _permitted(tenant, body_task), "metadata of the body"
+    if chosen is not None:
+        rule = tenant.choose[chosen]
+        return rule.task, f"{tenant.settings['choose'].file}:{rule.line} choose.{chosen}"
     default = tenant.settings["default_task"]
     return TaskName(str(default.value)), f"default_task: {default.reason}"
 
@@ -98,7 +121,7 @@ def _permitted(tenant: TenantPolicy, task: str) -> TaskName:
 def _resolve(tenant: TenantPolicy, task: TaskName, task_reason: str, model: str | None) -> EffectivePolicy:
     values = dict(_DEFAULTS)
     reasons = dict.fromkeys(values, BUILTIN_REASON)
-    for rule_set in _rule_sets(tenant.layers, task, model):
+    for rule_set in _rule_sets(tenant, task, model):
         for key, setting in rule_set.items():
             join = _JOINS.get(key)
             values[key] = setting.value if join is None else join(values[key], setting.value)
@@ -115,9 +138,12 @@ def _resolve(tenant: TenantPolicy, task: TaskName, task_reason: str, model: str 
     )
 
 
-def _rule_sets(layers: tuple[Document, ...], task: TaskName, model: str | None) -> Iterator[RuleSet]:
-    """Everything that applies, the more particular later."""
-    for document in layers:
+def _rule_sets(tenant: TenantPolicy, task: TaskName, model: str | None) -> Iterator[RuleSet]:
+    """Everything that applies, the more particular later. A profile lies below the file that names it."""
+    profile, at = _profile(tenant, task)
+    for document in tenant.layers:
+        if document is at and profile is not None:
+            yield profile
         yield document.settings
         yield document.rules
         yield document.tasks.get(task, {})
@@ -126,9 +152,19 @@ def _rule_sets(layers: tuple[Document, ...], task: TaskName, model: str | None) 
             yield document.models[pattern]
 
 
-def matches(pattern: str, model: str) -> bool:
-    """Whether a model's name fits a pattern in which ``*`` stands for any run of characters, also an empty one."""
-    return re.fullmatch(".*".join(re.escape(part) for part in pattern.split("*")), model, re.DOTALL) is not None
+def _profile(tenant: TenantPolicy, task: TaskName) -> tuple[RuleSet | None, Document | None]:
+    """The values of the profile in force, and the file above them: the most particular one that names a profile."""
+    for document in reversed(tenant.layers):
+        named = document.tasks.get(task, {}).get("profile") or document.settings.get("profile")
+        if named is not None:
+            found = PROFILES.get(Profile(str(named.value)))
+            return (None if found is None else _layer(found, named)), document
+    return None, None
+
+
+def _layer(profile: VendorProfile, named: Setting) -> RuleSet:
+    reason = f"profile {profile.name} ({named.reason})"
+    return {key: replace(named, value=value, path=key, reason=reason) for key, value in profile.rules.items()}
 
 
 def _version(values: Mapping[str, object]) -> str:

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode
+from gateway.policy.choose import ChooseRules
+from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode, Profile
 from gateway.policy.mappings import ActionsByField, joined_fields
 from gateway.policy.values import Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
 
@@ -38,7 +39,15 @@ class TenantKey:
 
 TENANT_KEYS: tuple[TenantKey, ...] = (
     TenantKey("mode", "`shadow` reports what would be done and does nothing.", Choice(Mode), Mode.ENFORCE, True),
+    TenantKey(
+        "profile",
+        "Behave like `openai`, `anthropic` or `gemini`: their limits and errors, below the file's own rules.",
+        Choice(Profile),
+        Profile.NONE,
+        True,
+    ),
     TenantKey("default_task", "The task of requests that name none.", Name(), "chat"),
+    TenantKey("choose", "Rules that give a request without a task one; the first that fits.", ChooseRules(), ()),
     TenantKey("model_aliases", "Names for models; `name@task` chooses the task as well.", Aliases(), {}),
     TenantKey(
         "kv_tokens_in_flight",

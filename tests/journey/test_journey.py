@@ -369,3 +369,21 @@ def test_images_that_are_too_large_together_are_shared_out_dropped_or_refused() 
 def test_kv_bytes_are_priced_by_the_models_own_layers() -> None:
     error = refused(Setting(body(), policies=policy_set(default="rules: {max_kv_bytes: 1MB}\n")))
     assert (error.rule, error.code) == ("max_kv_bytes", "too_many_tokens")
+
+
+def test_a_profile_spells_refusals_as_its_vendor_does() -> None:
+    png_only = "rules: {formats: [png]}\n"
+    setting = Setting(body(DATA_URL), facts=(facts(),), policies=policy_set(default=f"profile: openai\n{png_only}"))
+    error = refused(setting)
+    assert (error.code, error.status) == ("image_format_unsupported", 415)
+    assert (error.told_code, error.told_status) == ("invalid_image_format", 400)
+    scene = traveled(setting)
+    assert (scene.record.status, scene.record.code) == (400, "image_format_unsupported")
+    assert refused(replace(setting, policies=policy_set(default=png_only))).told_status == 415
+
+
+def test_a_rule_of_choose_decides_the_task_of_a_request_that_names_none() -> None:
+    policies = policy_set(default="choose: [{task: ocr, has_tools: true, path: /v1/chat/*}]\n")
+    scene = traveled(Setting(body(tools=[{"type": "function"}]), policies=policies))
+    assert (scene.record.task, scene.record.task_reason) == ("ocr", "policies/default.yaml:1 choose.0")
+    assert traveled(Setting(body(), policies=policies)).record.task == "chat"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gateway.errors import NotPermitted
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction, Mode
 from gateway.policy.policyset import PolicySet, build_policy_set
-from gateway.policy.resolve import matches, resolve
+from gateway.policy.resolve import resolve
 from gateway.types import OutputFormat, TenantId
 from tests.policy.examples import document, policy_set
 
@@ -162,21 +162,6 @@ def test_the_version_follows_values_not_places() -> None:
     other = policy_set(a="tenant: a\nrules: {max_images: 4}")
     versions = [ask(policies, tenant="a").policy_version for policies in (one, same, other)]
     assert versions[0] == versions[1] != versions[2]
-
-
-@pytest.mark.parametrize(
-    ("pattern", "model", "fits"),
-    [
-        ("*", "", True),
-        ("Qwen/*", "Qwen/Qwen3", True),
-        ("Qwen/*", "qwen/Qwen3", False),
-        ("a.c", "abc", False),
-        ("*-VL-*", "Qwen3-VL-8B", True),
-        ("*\n", "a\n", True),
-    ],
-)
-def test_patterns(pattern: str, model: str, fits: bool) -> None:
-    assert matches(pattern, model) is fits
 
 
 RULES = st.dictionaries(st.sampled_from(["max_images", "max_pixels", "max_image_bytes"]), st.integers(5000, 9000))

@@ -1,0 +1,53 @@
+"""A value of an effective policy as people and JSON see it: as it would be written in a file.
+
+Decided here: the spelling. Not decided here: what "no value" means for a key (``published``, the commands).
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from enum import StrEnum
+
+from gateway.policy.effective import EngineFields, OnExcess
+from gateway.types import Size
+
+
+def plain(value: object) -> object:
+    """Strings, numbers, lists and mappings only; ``None`` stays ``None``."""
+    match value:
+        case StrEnum():
+            return value.value
+        case OnExcess():
+            return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        case EngineFields(others=others, named=()):
+            return others.value
+        case EngineFields(others=others, named=named):
+            return {"others": others.value} | {name: action.value for name, action in named}
+        case Size():
+            return str(value)
+        case tuple() if value and all(_is_pair(item) for item in value):
+            return {str(key): plain(each) for key, each in value}
+        case tuple() | list():
+            return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _is_pair(item: object) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str | int)
+
+
+def told(value: object) -> str:
+    """`plain` in one line."""
+    match plain(value):
+        case None:
+            return "none"
+        case dict() as entries:
+            return f"{{{', '.join(f'{key}: {told(each)}' for key, each in entries.items())}}}"
+        case list() as items:
+            return f"[{', '.join(told(item) for item in items)}]"
+        case bool() as flag:
+            return str(flag).lower()
+        case float() as number:
+            return f"{number:g}"
+        case other:
+            return str(other)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from gateway.policy.effective import EngineFields, FieldAction, Mode, OnExcess
+from gateway.policy.shown import plain, told
+from gateway.types import ImageFormat, Size
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "none"),
+        (5, "5"),
+        (0.25, "0.25"),
+        (10.0, "10"),
+        (True, "true"),
+        (Mode.SHADOW, "shadow"),
+        ((), "[]"),
+        ((255, 255, 0), "[255, 255, 0]"),
+        ((ImageFormat.JPEG, ImageFormat.PNG), "[jpeg, png]"),
+        ((Size(4, 5),), "[4x5]"),
+        (((1, 8000), (21, 2000)), "{1: 8000, 21: 2000}"),
+        ((("high", None), ("low", 4000)), "{high: none, low: 4000}"),
+        (EngineFields(FieldAction.STRIP), "strip"),
+        (EngineFields(FieldAction.STRIP, (("uuid", FieldAction.ALLOW),)), "{others: strip, uuid: allow}"),
+    ],
+)
+def test_a_value_is_told_as_a_file_would_spell_it(value: object, text: str) -> None:
+    assert told(value) == text
+    json.dumps(plain(value))
+
+
+def test_actions_are_told_by_rule() -> None:
+    assert told(OnExcess()).startswith("{max_images: reject, ")
