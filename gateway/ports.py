@@ -17,11 +17,15 @@ from gateway.types import (
     BackendName,
     BackendView,
     Buffer,
+    ClipFacts,
+    ClipPlan,
     HeaderList,
     ImagePlan,
     JsonObject,
     LongString,
+    MediumKind,
     Prepared,
+    PreparedClip,
     RequestCost,
     SourceFacts,
     TenantId,
@@ -162,6 +166,63 @@ class Media(Protocol):
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
         """Whether these prepared bytes are in the cache now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClipRef:
+    """Where one video's or sound's source is, and how many bytes its file may have. ``is_bare``: no data URL around."""
+
+    name: str
+    source: str | LongString
+    kind: MediumKind
+    is_bare: bool
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClipScope:
+    """On whose behalf clips are looked at. ``hosts`` None = any public host; empty = none."""
+
+    tenant: TenantId
+    max_pixels: int
+    hosts: tuple[str, ...] | None
+    deadline_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClipJob:
+    ref: ClipRef
+    facts: ClipFacts
+    plan: ClipPlan
+
+
+class LookedClips(Protocol):
+    """What is held on to (fetched bytes of remote clips) until they are prepared."""
+
+    @property
+    def facts(self) -> Sequence[ClipFacts]: ...
+    @property
+    def cache_hits(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class Clips(Protocol):
+    """Videos and sounds: from a reference to facts, from a plan to a data URL."""
+
+    @property
+    def version(self) -> str | None:
+        """Decoder's and encoder's versions, part of every plan; ``None`` where no frames can be sampled."""
+        ...
+
+    async def look(self, body: Body, refs: Sequence[ClipRef], scope: ClipScope) -> LookedClips:
+        """Facts of every clip, in order. Raises MediumTooLarge, BadMedia, InvalidRequest, PoolSaturated."""
+        ...
+
+    async def prepare(
+        self, body: Body, looked: LookedClips, jobs: Sequence[ClipJob], scope: ClipScope
+    ) -> Sequence[PreparedClip]:
+        """Data URLs of every job, in order. Raises BadMedia, MediumTooLarge, MediumTooLong, PoolSaturated."""
         ...
 
 

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 from gateway.errors import GatewayBug
 from gateway.media.confine import BoxReport
 from gateway.media.job import Job
-from gateway.media.messages import Answer, Examined, Failed, PreparedAt, Ready, StartFailed
+from gateway.media.messages import Answer, Ready, Report, StartFailed
 from gateway.media.process import WorkerProcess
 from gateway.media.settings import PoolSettings
 from gateway.media.shm import Slab
@@ -67,7 +67,7 @@ class Worker:
 class Employer(Protocol):
     """Who gives work to the crew."""
 
-    def reported(self, worker: Worker, answer: Examined | PreparedAt | Failed) -> None: ...
+    def reported(self, worker: Worker, answer: Report) -> None: ...
     def lost(self, worker: Worker, reason: Reason) -> None:
         """The worker is dead and reaped; it reads nothing any more."""
         ...
@@ -180,7 +180,7 @@ class Crew:
                 self._welcome(worker, answer)
             case StartFailed(reason=reason):
                 self._start_failure = reason
-            case Examined() | PreparedAt() | Failed():
+            case _:
                 self._employer.reported(worker, answer)
         self._retire_spares()
         self._employer.changed()

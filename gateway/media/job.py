@@ -13,7 +13,7 @@ from typing import Literal
 
 from gateway.media.confine import BoxReport
 from gateway.media.cost import predicted_bytes
-from gateway.media.messages import Examined, Prepare, PreparedAt, Question
+from gateway.media.messages import ClipAt, Examined, ExaminedClip, Prepare, PrepareClip, PreparedAt, Question
 from gateway.media.shm import Hold
 
 Operation = Literal["examine", "prepare"]
@@ -22,7 +22,7 @@ Outcome = Literal["done", "refused", "lost", "dropped"]
 
 def operation_of(question: Question) -> Operation:
     """What a question asks for: a header, or pixels."""
-    return "prepare" if isinstance(question, Prepare) else "examine"
+    return "prepare" if isinstance(question, Prepare | PrepareClip) else "examine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,13 @@ class PreparedOutput:
     data_url: bytes
 
 
-Result = Examined | PreparedOutput
+@dataclass(frozen=True, slots=True)
+class ClipOutput:
+    answer: ClipAt
+    data_url: bytes
+
+
+Result = Examined | PreparedOutput | ExaminedClip | ClipOutput
 
 
 @dataclass(frozen=True, slots=True)

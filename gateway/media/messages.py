@@ -11,7 +11,7 @@ import msgspec
 
 from gateway import errors
 from gateway.media.confine.report import BoxReport, SandboxMode
-from gateway.types import ImageFormat, ImagePlan, Probe
+from gateway.types import ClipPlan, ClipProbe, ImageFormat, ImagePlan, MediumKind, Probe
 
 # Far above any message; a plan takes some 600 bytes.
 MAX_MESSAGE_BYTES = 16 * 1024
@@ -62,6 +62,29 @@ class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
     wants_sha256: bool
 
 
+class ExamineClip(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Decode the text of a video or sound, name its bytes, read its header. ``is_bare``: base64 without a data URL."""
+
+    source: Bytes
+    kind: MediumKind
+    is_bare: bool
+    content_key: bytes
+    max_bytes: int
+    max_pixels: int
+
+
+class PrepareClip(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Write a clip's data URL: its file, or its plan's frames; decoding gives up by itself after ``deadline_s``."""
+
+    source: Bytes
+    kind: MediumKind
+    is_bare: bool
+    plan: ClipPlan
+    probe: ClipProbe
+    max_bytes: int
+    deadline_s: float
+
+
 class Ready(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The codecs are loaded, the box is closed. ``fingerprint`` is the plan version; every worker must say the same."""
 
@@ -105,6 +128,27 @@ class PreparedAt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     effort: Effort
 
 
+class ExaminedClip(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """``flaw`` is the code of what keeps the header from being understood, empty when nothing does."""
+
+    byte_count: int
+    placement: bytes
+    content: bytes
+    probe: ClipProbe
+    flaw: str
+    effort: Effort
+
+
+class ClipAt(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """The clip's data URL is the first ``length`` bytes of the output region until the next question."""
+
+    length: int
+    width: int
+    height: int
+    file_byte_count: int
+    effort: Effort
+
+
 class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     code: str
     message: str
@@ -112,8 +156,10 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     effort: Effort
 
 
-Question = Examine | Prepare
-Answer = Ready | StartFailed | Examined | PreparedAt | Failed
+Question = Examine | Prepare | ExamineClip | PrepareClip
+# What a worker says of a job, and what it says of itself.
+Report = Examined | PreparedAt | ExaminedClip | ClipAt | Failed
+Answer = Ready | StartFailed | Report
 
 _encoder = msgspec.msgpack.Encoder()
 _question_decoder = msgspec.msgpack.Decoder(Question)
@@ -122,7 +168,16 @@ _answer_decoder = msgspec.msgpack.Decoder(Answer)
 # A worker may only say what its job can find out; anything else it says is a bug of ours.
 _WORKER_ERRORS: dict[str, type[errors.GatewayError]] = {
     error.code: error
-    for error in (errors.InvalidRequest, errors.ImageTooLarge, errors.Undecodable, errors.UnsupportedFormat)
+    for error in (
+        errors.InvalidRequest,
+        errors.ImageTooLarge,
+        errors.Undecodable,
+        errors.UnsupportedFormat,
+        errors.MediumTooLarge,
+        errors.MediumTooLong,
+        errors.MediumUndecodable,
+        errors.MediumUnsupported,
+    )
 }
 
 

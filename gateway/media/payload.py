@@ -36,24 +36,24 @@ def read_text(text: memoryview, *, has_escapes: bool, max_image_bytes: int) -> P
     where the length tells).
     """
     if has_escapes:
-        text = memoryview(_unescape(bytes(text)))
+        text = memoryview(unescape(bytes(text)))
     head = bytes(text[:HEAD_BYTES])
     kind = classify(head)
     if kind is SourceKind.REMOTE:
         raise InvalidRequest("The image source is not an inline image.")
     if kind is SourceKind.RAW_BASE64:
-        data, strict = _decode_base64(text, max_image_bytes)
+        data, strict = decode_base64(text, max_image_bytes)
         return Payload(_not_empty(data), b"", strict)
     # White space in front shifts nothing: the head's offsets count it.
     parsed = parse_data_url_head(head)
     prefix, rest = head[: parsed.payload_start], text[parsed.payload_start :]
     if not parsed.is_base64:
         return Payload(_not_empty(unquote_to_bytes(bytes(rest))), prefix, strict=False)
-    data, strict = _decode_base64(rest, max_image_bytes)
+    data, strict = decode_base64(rest, max_image_bytes)
     return Payload(_not_empty(data), prefix, strict)
 
 
-def _unescape(text: bytes) -> bytes:
+def unescape(text: bytes) -> bytes:
     """Resolve JSON escapes; PHP's ``\\/`` by replacement, anything else by the parser."""
     replaced = text.replace(b"\\/", b"/")
     if b"\\" not in replaced:
@@ -64,7 +64,7 @@ def _unescape(text: bytes) -> bytes:
         raise InvalidRequest("The image source is not a valid JSON string.") from error
 
 
-def _decode_base64(text: memoryview, max_image_bytes: int) -> tuple[bytes, bool]:
+def decode_base64(text: memoryview, max_image_bytes: int) -> tuple[bytes, bool]:
     """The bytes, and whether the text was strict padded base64. The lenient way costs several copies."""
     if len(text) <= max_image_bytes * 4 // 3 + 4:
         try:

@@ -14,7 +14,7 @@ from gateway.media.digest import lookup_digest
 from gateway.media.messages import Bytes
 from gateway.media.shm import Hold, Slab, SlabBody
 from gateway.media.sources import HEAD_BYTES, MAX_URL_BYTES, SourceKind, classify, resolve_head
-from gateway.ports import Body, SourceRef
+from gateway.ports import Body, ClipRef, SourceRef
 from gateway.types import LongString, TenantId
 
 
@@ -37,7 +37,7 @@ class Placer:
         self._slab = slab
         self._seed = seed
 
-    def text(self, body: Body, ref: SourceRef, tenant: TenantId) -> Source:
+    def text(self, body: Body, ref: SourceRef | ClipRef, tenant: TenantId) -> Source:
         """A source string of the body. One with and one without JSON escapes are two strings, known separately."""
         view = _view(body, ref.source)
         digest = lookup_digest(view, seed=self._seed, scope=tenant)

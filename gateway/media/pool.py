@@ -16,9 +16,33 @@ from collections.abc import Callable, Sequence
 from gateway.errors import Draining, GatewayError, ImageWorkerLost, PoolSaturated
 from gateway.media.crew import Crew, Reason, Worker
 from gateway.media.headroom import Headroom
-from gateway.media.job import Job, Outcome, PoolFacts, PreparedOutput, Result, Task, TaskFacts, operation_of
+from gateway.media.job import (
+    ClipOutput,
+    Job,
+    Outcome,
+    PoolFacts,
+    PreparedOutput,
+    Result,
+    Task,
+    TaskFacts,
+    operation_of,
+)
 from gateway.media.line import Line
-from gateway.media.messages import Effort, Examined, Failed, PreparedAt, Question, as_error
+from gateway.media.messages import (
+    ClipAt,
+    Effort,
+    Examine,
+    ExamineClip,
+    Examined,
+    ExaminedClip,
+    Failed,
+    Prepare,
+    PrepareClip,
+    PreparedAt,
+    Question,
+    Report,
+    as_error,
+)
 from gateway.media.pace import Pace
 from gateway.media.poison import PoisonList
 from gateway.media.process import WORKER_COMMAND
@@ -209,7 +233,7 @@ class Pool:
                 return
             self._assign(worker, job)
 
-    def reported(self, worker: Worker, answer: Examined | PreparedAt | Failed) -> None:
+    def reported(self, worker: Worker, answer: Report) -> None:
         """Finish the worker's job. An answer that comes when the worker is being ended is void: its death decides."""
         if worker.job is None or worker.doom is not None:
             return
@@ -245,20 +269,27 @@ class Pool:
         return asyncio.get_running_loop().time()
 
 
-def _outcome_of(worker: Worker, job: Job, answer: Examined | PreparedAt | Failed) -> Result | GatewayError:
+def _outcome_of(worker: Worker, job: Job, answer: Report) -> Result | GatewayError:
     """What an answer means for its job. Raises ValueError for an answer that cannot be true."""
-    prepares = job.operation == "prepare"
+    asked = type(job.task.question)
     match answer:
         case Failed():
             return as_error(answer)
-        case Examined() if not prepares and len(answer.placement) == 16 and len(answer.content) == 32:
-            return answer
-        case PreparedAt() if prepares:
-            # An asker who left needs no copy.
-            data_url = b"" if job.future.done() else worker.process.output(answer.length)
-            # It goes into a JSON string as it is: a worker that was taken over must not write JSON.
-            if not data_url.isascii() or b'"' in data_url or b"\\" in data_url:
-                raise ValueError("an answer that is no data URL")
-            return PreparedOutput(answer, data_url)
-        case _:
-            raise ValueError("an answer to another question")
+        case Examined() | ExaminedClip() if len(answer.placement) == 16 and len(answer.content) == 32:
+            if asked is (Examine if isinstance(answer, Examined) else ExamineClip):
+                return answer
+        case PreparedAt() if asked is Prepare:
+            return PreparedOutput(answer, _data_url(worker, job, answer.length))
+        case ClipAt() if asked is PrepareClip:
+            return ClipOutput(answer, _data_url(worker, job, answer.length))
+    raise ValueError("an answer to another question")
+
+
+def _data_url(worker: Worker, job: Job, length: int) -> bytes:
+    """What the worker wrote. Raises ValueError."""
+    # An asker who left needs no copy.
+    data_url = b"" if job.future.done() else worker.process.output(length)
+    # It goes into a JSON string as it is: a worker that was taken over must not write JSON.
+    if not data_url.isascii() or b'"' in data_url or b"\\" in data_url:
+        raise ValueError("an answer that is no data URL")
+    return data_url

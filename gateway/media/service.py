@@ -14,10 +14,10 @@ from collections.abc import Callable, Coroutine, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from typing import Protocol
 
 from gateway.errors import GatewayBug, GatewayError
 from gateway.media.cache import FactsCache, SingleFlight, Work, is_about_the_image
+from gateway.media.clip_service import ClipService, ClipTools
 from gateway.media.gathering import all_of
 from gateway.media.job import PoolFacts, Task, TaskFacts
 from gateway.media.looked import Asker, Flow, LookedSources
@@ -26,6 +26,7 @@ from gateway.media.placing import Placer, Source, address_of, kind_of
 from gateway.media.pool import Pool
 from gateway.media.preparing import Preparer
 from gateway.media.process import WORKER_COMMAND
+from gateway.media.remote import RemoteFiles
 from gateway.media.room import FETCHED, PREPARED, Room, Share
 from gateway.media.second_tier import SecondTier
 from gateway.media.settings import MIB, MediaSettings
@@ -37,21 +38,6 @@ from gateway.types import ContentDigest, ImagePlan, PlacementDigest, SourceFacts
 # Idle slab memory goes back in steps that keep the loop free: 16 MiB take about 1 ms.
 _TRIM_PERIOD_S = 2.0
 _TRIM_STEP_BYTES = 16 * MIB
-
-
-class RemoteImages(Protocol):
-    """The guarded fetcher (``fetch.Fetcher``). Raises SourceBlocked, SourceFailed, SourceTooLarge."""
-
-    async def fetch(
-        self,
-        url: str,
-        *,
-        tenant: str,
-        hosts: tuple[str, ...] | None,
-        max_bytes: int,
-        deadline_s: float,
-        take: Callable[[int], None],
-    ) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +60,7 @@ class MediaService:
     def __init__(
         self,
         settings: MediaSettings,
-        remote: RemoteImages,
+        remote: RemoteFiles,
         *,
         on_task: Callable[[TaskFacts], None] | None = None,
         command: Sequence[str] = WORKER_COMMAND,
@@ -90,6 +76,7 @@ class MediaService:
         self._examining: SingleFlight[Hashable, SourceFacts] = SingleFlight(is_about_the_image)
         self._room = Room(settings.slab_bytes)
         self._outputs = Room(settings.slab_bytes)
+        self.clips = ClipService(settings, ClipTools(self._pool, self._placer, remote, self._room))
         self._flows = count()
         self._trimming: asyncio.Task[None] | None = None
 

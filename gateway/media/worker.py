@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, assert_never
 
@@ -24,17 +25,22 @@ import msgspec
 import pybase64
 
 from gateway.errors import GatewayError, ImageTooLarge
-from gateway.media import confine
+from gateway.media import clip_work, confine, video
+from gateway.media.clip_source import ClipFile
 from gateway.media.digest import content_digest, placement_digest
 from gateway.media.messages import (
     MAX_MESSAGE_BYTES,
     Answer,
     Bytes,
+    ClipAt,
     Effort,
     Examine,
+    ExamineClip,
     Examined,
+    ExaminedClip,
     Failed,
     Prepare,
+    PrepareClip,
     PreparedAt,
     Question,
     Ready,
@@ -46,6 +52,7 @@ from gateway.media.messages import (
 )
 from gateway.media.payload import Payload, read_text
 from gateway.media.sources import canonical_prefix, check_complete, check_pixels, check_size
+from gateway.media.video import VideoLibrary
 from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
 _MIB = 1024 * 1024
@@ -82,8 +89,9 @@ Memory: TypeAlias = "mmap.mmap | memoryview"
 class Bench:
     """Where one worker works: the slab it reads, the region it writes, the codec it uses."""
 
-    def __init__(self, codec: Codec, slab: memoryview, output: mmap.mmap) -> None:
+    def __init__(self, codec: Codec, slab: memoryview, output: mmap.mmap, videos: VideoLibrary | None = None) -> None:
         self._codec = codec
+        self._videos = videos
         self._slab = slab
         self._output = output
         self._written = 0
@@ -99,6 +107,10 @@ class Bench:
                     return self._examine(question, began_s)
                 case Prepare():
                     return self._prepare(question, began_s)
+                case ExamineClip():
+                    return self._examine_clip(question, began_s)
+                case PrepareClip():
+                    return self._prepare_clip(question, began_s)
                 case _:
                     assert_never(question)
         except GatewayError as error:
@@ -128,7 +140,7 @@ class Bench:
         else:
             rendered = self._codec.render(data, question.probe, question.plan)
             file, form, size = rendered.data, rendered.format, rendered.size
-        length = self._write_data_url(form, file)
+        length = self._write_data_url(form.media_type, [file])
         sha256 = hashlib.sha256(file).digest() if question.wants_sha256 else None
         return PreparedAt(length, size.width, size.height, form, len(file), sha256, self._effort(began_s))
 
@@ -142,21 +154,45 @@ class Bench:
         finally:
             view.release()
 
-    def _write_data_url(self, form: ImageFormat, file: bytes) -> int:
-        """Write the canonical data URL to the output region; its length. Raises ImageTooLarge if it does not fit."""
-        prefix = f"data:{form.media_type};base64,".encode("ascii")
-        length = len(prefix) + (len(file) + 2) // 3 * 4
+    def _examine_clip(self, question: ExamineClip, began_s: float) -> ExaminedClip:
+        file = self._read_clip(question)
+        probe, flaw = clip_work.probed(file, question.kind, question.max_pixels, self._videos)
+        content = content_digest(file.data, key=question.content_key)
+        placement = placement_digest(file.data)
+        return ExaminedClip(len(file.data), placement, content, probe, flaw, self._effort(began_s))
+
+    def _prepare_clip(self, question: PrepareClip, began_s: float) -> ClipAt:
+        media_type, files, size = clip_work.prepared(question, self._read_clip(question), self._videos)
+        length = self._write_data_url(media_type, files)
+        return ClipAt(length, size.width, size.height, sum(map(len, files)), self._effort(began_s))
+
+    def _read_clip(self, question: ExamineClip | PrepareClip) -> ClipFile:
+        source = question.source
+        with self._slab[source.offset : source.offset + source.length] as view:
+            return clip_work.read(question, view)
+
+    def _write_data_url(self, media_type: str, files: Sequence[bytes]) -> int:
+        """Write the canonical data URL to the output region; its length. Several files stand there one by one.
+
+        Raises ImageTooLarge if it does not fit.
+        """
+        prefix = f"data:{media_type};base64,".encode("ascii")
+        length = len(prefix) + sum((len(file) + 2) // 3 * 4 for file in files) + len(files) - 1
         if length > len(self._output):
-            raise ImageTooLarge(f"The prepared image has {len(file)} bytes, more than can be delivered.")
+            raise ImageTooLarge(f"What was prepared has {sum(map(len, files))} bytes, more than can be delivered.")
         if self._written > _KEEP_OUTPUT_BYTES:
             self._output.madvise(mmap.MADV_REMOVE, 0, self._written)
         self._written = length
         at = len(prefix)
         self._output[:at] = prefix
-        for start in range(0, len(file), _BASE64_PIECE_BYTES):
-            piece = pybase64.b64encode(memoryview(file)[start : start + _BASE64_PIECE_BYTES])
-            self._output[at : at + len(piece)] = piece
-            at += len(piece)
+        for index, file in enumerate(files):
+            if index:
+                self._output[at : at + 1] = b","
+                at += 1
+            for start in range(0, len(file), _BASE64_PIECE_BYTES):
+                piece = pybase64.b64encode(memoryview(file)[start : start + _BASE64_PIECE_BYTES])
+                self._output[at : at + len(piece)] = piece
+                at += len(piece)
         return length
 
     def _effort(self, began_s: float) -> Effort:
@@ -177,11 +213,12 @@ def serve(bench: Bench, channel: socket.socket) -> None:
 def get_ready(setup: WorkerSetup, load_codec: CodecLoader) -> tuple[Bench, Ready]:
     """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
     codec = load_codec(setup.codec_backend)
+    videos = video.load()
     slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
     output = mmap.mmap(setup.output_fd, setup.output_bytes)
     os.close(setup.slab_fd)  # the mappings keep descriptors of their own
     os.close(setup.output_fd)
-    bench = Bench(codec, memoryview(slab), output)
+    bench = Bench(codec, memoryview(slab), output, videos)
     box = confine.enclose(setup.sandbox, setup.sandbox_user, setup.parent_pid)
     return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 

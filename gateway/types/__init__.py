@@ -29,6 +29,7 @@ from gateway.types.clips import (
     ClipProbe,
     Container,
     MediumKind,
+    PreparedClip,
 )
 from gateway.types.media import (
     Change,
@@ -89,6 +90,7 @@ __all__ = [
     "PlacementDigest",
     "Pointer",
     "Prepared",
+    "PreparedClip",
     "Probe",
     "RequestCost",
     "RequestId",

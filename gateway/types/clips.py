@@ -98,3 +98,16 @@ class ClipPlan:
     @property
     def keeps_file(self) -> bool:
         return not self.indices
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedClip:
+    """One clip as a backend gets it: the whole data URL as ASCII, safe inside a JSON string without escaping.
+
+    ``frames`` 0: the file itself, and ``size`` says nothing then. ``file_byte_count`` is of the file, or of all frames.
+    """
+
+    data_url: bytes
+    size: Size
+    frames: int
+    file_byte_count: int

@@ -26,6 +26,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "kornia_rs": CODECS,
     "pillow_heif": CODECS,
     "PIL": CODECS,
+    "av": ("media/video",),
     "isal": CODECS,
     "numpy": CODECS,
     "redis": ("state/redis",),

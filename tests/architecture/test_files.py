@@ -27,6 +27,7 @@ LONG_BY_DECISION: dict[str, str] = {}
 # Source file -> why it has no test file of its own.
 TESTED_ELSEWHERE = {
     "gateway/__main__.py": "two lines; tests/cli/test_main.py starts the program through it",
+    "gateway/media/remote.py": "one Protocol; mypy checks the fit where the service is made",
     "gateway/ports.py": "Protocols only; mypy checks the fit where app.py wires them",
 }
 

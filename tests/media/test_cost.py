@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.media.cost import expected_s, predicted_bytes
-from gateway.media.messages import Bytes, Examine, Prepare
-from gateway.types import Change, ImageFormat, Probe, Size
+from gateway.media.messages import Bytes, Examine, ExamineClip, Prepare, PrepareClip
+from gateway.types import Change, ClipPlan, ClipProbe, Container, ImageFormat, MediumKind, Probe, Size
 
 PHOTO = Probe(ImageFormat.JPEG, Size(4032, 3024))
 TARGET = Size(1312, 960)
@@ -46,3 +46,20 @@ def test_without_pixels_only_the_text_counts(kit: Any) -> None:
     assert predicted_bytes(kept) == predicted_bytes(examine) == 6_000_000
     escaped = Examine(Bytes(0, 3_000_000, is_text=True, has_escapes=True), b"", 1, 1)
     assert predicted_bytes(escaped) == 12_000_000
+
+
+def test_a_videos_frames_cost_by_what_lies_before_the_last_of_them() -> None:
+    where = Bytes(0, 1_000_000, is_text=True, has_escapes=False)
+    probe = ClipProbe(Container.MP4, 60.0, Size(1920, 1080), 1800, 30.0, "h264")
+
+    def question(*indices: int) -> PrepareClip:
+        plan = ClipPlan("v", Size(640, 352) if indices else None, indices)
+        return PrepareClip(where, MediumKind.VIDEO, False, plan, probe, 10**8, 10.0)
+
+    early, late, file = question(0, 30), question(0, 1700), question()
+    assert expected_s(late) > 10 * expected_s(early) > expected_s(file) > 0
+    assert predicted_bytes(late) > 1920 * 1080 * 16 > predicted_bytes(file)
+    header = ExamineClip(where, MediumKind.VIDEO, False, b"", 10**8, 10**8)
+    sound = ExamineClip(where, MediumKind.AUDIO, False, b"", 10**8, 10**8)
+    assert expected_s(header) > 0
+    assert predicted_bytes(header) > predicted_bytes(sound)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.errors import GatewayBug
 from gateway.media.crew import Crew, PoolCannotStart, Reason, Worker
-from gateway.media.messages import Examined, Failed, PreparedAt
+from gateway.media.messages import Report
 from gateway.media.settings import MIB, PoolSettings
 
 pytestmark = pytest.mark.slow
@@ -22,7 +22,7 @@ class Employer:
     def __init__(self) -> None:
         self.losses: list[str] = []
 
-    def reported(self, worker: Worker, answer: Examined | PreparedAt | Failed) -> None: ...
+    def reported(self, worker: Worker, answer: Report) -> None: ...
 
     def lost(self, worker: Worker, reason: Reason) -> None:
         self.losses.append(reason)
