@@ -43,7 +43,8 @@ from gateway.media.shm import HeapBody
 from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
-from gateway.state.memory import MemoryBudgets
+from gateway.state.budgets import LocalBudgets
+from gateway.state.memory import MemoryStore
 from gateway.state.redis_cache import RedisCache
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
@@ -98,7 +99,7 @@ class Gateway:
         self._shared_cache = self._shared_cache_of(settings)
         self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
         self._upstream = UpstreamService(upstream_settings(settings), self._clock)
-        self._budgets = MemoryBudgets(self._clock, random.random)
+        self._budgets = LocalBudgets(MemoryStore(), self._clock, random.random, time.time)
         self._recorder = ExchangeRecorder(
             self._metrics,
             self._log,
@@ -347,6 +348,7 @@ class Gateway:
                 views=self._upstream.views(),
                 tenants=self.world.policies.tenants,
                 reserved_kv_tokens=self._budgets.inflight_kv_tokens,
+                waiting_requests=self._budgets.waiting_count(),
                 log_lines_dropped=self._log.dropped,
                 reload_ok=self._reload_ok,
                 reloaded_at=self._reloaded_at,

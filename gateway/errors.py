@@ -11,8 +11,9 @@
     |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424,
     |   |                           SourceTooLarge 413, MediumUndecodable, MediumUnsupported 415
     |   `- DialectNotSupported 501
-    |- Exhausted 429                blame tenant: budgets and rates          KvBudgetExhausted
-    |- Overloaded 503               blame gateway          PoolSaturated, BodyMemoryExhausted, Draining
+    |- Exhausted 429                blame tenant: budgets and rates          KvBudgetExhausted, InFlightExhausted,
+    |                                                                        RateExceeded
+    |- Overloaded 503               blame gateway          PoolSaturated, BodyMemoryExhausted, BackendsFull, Draining
     |- BackendFailed                blame backend                            NoBackend 503, BackendUnreachable 502,
     |                                                                        BackendLost 502, BackendTimeout 504
     `- GatewayBug 500               blame gateway                            ImageWorkerLost
@@ -71,6 +72,10 @@ class GatewayError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
         self.spelling: Spelling | None = None
+        # How the tenant stands against its rates (quota.standing.Standing), where that has to do with it; and what of
+        # it a client is told, in its dialect's headers.
+        self.standing: object | None = None
+        self.headers: tuple[tuple[str, str], ...] = ()
         super().__init__(self.message)
 
     @property
@@ -276,6 +281,16 @@ class KvBudgetExhausted(Exhausted):
     summary = "The tenant's KV tokens in flight are used up for now."
 
 
+class InFlightExhausted(Exhausted):
+    code = "in_flight_exhausted"
+    summary = "The tenant has as many requests in flight as it may."
+
+
+class RateExceeded(Exhausted):
+    code = "rate_limit_exceeded"  # OpenAI's word for it
+    summary = "A rate of the tenant's policy is used up for now."
+
+
 class Overloaded(GatewayError):
     code = "overloaded"
     status = 503
@@ -291,6 +306,11 @@ class PoolSaturated(Overloaded):
 class BodyMemoryExhausted(Overloaded):
     code = "body_memory_exhausted"
     summary = "Too many large bodies are in flight."
+
+
+class BackendsFull(Overloaded):
+    code = "backends_full"
+    summary = "The KV caches of all backends are spoken for."
 
 
 class Draining(Overloaded):

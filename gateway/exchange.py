@@ -28,9 +28,11 @@ from gateway.ports import (
     PreparedResult,
     PromptCounter,
     Recorder,
+    Reservation,
     Upstream,
     UpstreamResponse,
 )
+from gateway.quota.standing import Standing, rate_headers
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
 from gateway.splice.skeleton import Skeleton
@@ -127,7 +129,9 @@ async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) ->
     if record.profile is not None:
         error.spelling = PROFILES[record.profile].spelling(error)
     record.outcome = outcome_of(error)
-    record.code, record.detail = error.code, error.detail
+    record.code, record.detail, record.rule = error.code, error.detail, error.rule
+    if error.standing is not None:
+        error.headers = tuple(rate_headers(cast("Standing", error.standing), record.dialect))
     if not client.started:
         record.status = error.told_status
     await client.refuse(error)
@@ -218,6 +222,13 @@ def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> 
     for result in results:
         record.cache_hits += result.from_cache
         record.image_bytes_out += result.prepared.file_byte_count
+
+
+def note_reservation(record: ExchangeRecord, reservation: Reservation) -> None:
+    """How the tenant stands against its rates now, and what would have been refused."""
+    record.rate_headers = rate_headers(reservation.standing, record.dialect)
+    if reservation.finding is not None:
+        record.findings.append(reservation.finding.code)
 
 
 def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from gateway.claiming import claim_of
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
@@ -33,6 +34,8 @@ from gateway.policy.effective import EffectivePolicy
 from gateway.policy.rule import MeasuredImage
 from gateway.policy.shown import plain
 from gateway.ports import Body, Client, SourceRef
+from gateway.quota.claim import Charge
+from gateway.quota.standing import amount_of, window_of
 from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
@@ -150,6 +153,7 @@ async def _tell(
     kv_bytes = kv_bytes_of(policy, served, estimate)
     findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens, kv_bytes=kv_bytes)]
     told["findings"] = findings
+    claim = claim_of(policy, served, call, estimate, plans, views)
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)
     told["budget"] = {
@@ -157,6 +161,10 @@ async def _tell(
         "inflight_kv_tokens": held,
         "limit_kv_tokens": limit,
         "left_kv_tokens": None if limit is None else max(0, limit - held),
+        "holds": {hold.rule: {"amount": hold.amount, "limit": hold.limit} for hold in claim.holds},
+        "charges": [_charge(charge) for charge in claim.charges],
+        "priority": claim.priority.name.lower(),
+        "cost": claim.cost,
     }
     cost = cost_of(estimate, plans)
     ask = RouteAsk(
@@ -176,6 +184,15 @@ async def _tell(
         "trail": list(decision.trail),
     }
     told["cost"] = _cost(world, served, decision.backend, estimate, plans)
+
+
+def _charge(charge: Charge) -> dict[str, object]:
+    return {
+        "rule": charge.rule,
+        "amount": amount_of(charge.unit, charge.amount),
+        "limit": amount_of(charge.unit, charge.rate.amount),
+        "window": window_of(charge.rate),
+    }
 
 
 async def _look(

@@ -57,6 +57,7 @@ class Moment:
     views: Sequence[BackendView]
     tenants: Mapping[TenantId, TenantPolicy]
     reserved_kv_tokens: Callable[[TenantId], int]
+    waiting_requests: int
     log_lines_dropped: int
     reload_ok: bool
     reloaded_at: float
@@ -73,6 +74,7 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     yield from _media_gauges(moment.media)
     yield "fetched_cache_bytes", (), moment.fetched_bytes
     yield "log_lines_dropped_total", (), moment.log_lines_dropped
+    yield "budget_waiting_requests", (), moment.waiting_requests
     yield from _tenant_gauges(moment)
     yield from _backend_gauges(moment.views)
     yield "config_last_reload_successful", (), float(moment.reload_ok)

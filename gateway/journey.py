@@ -1,7 +1,7 @@
 """One request from its first byte to its settlement: the only file that knows the order of the stages.
 
     1 accept    who asks                                     8 check     pixels, tokens, context, as measured
-    2 read      body -> skeleton -> call                     9 reserve   the tenant's KV budget
+    2 read      body -> skeleton -> call                     9 reserve   the tenant's budgets
     3 resolve   tenant x task x model -> policy             10 decide    which backend, and its account
     4 check     counts and sizes, as declared               11 prepare   pixels, unless the cache has them
     5 fetch     facts of every image                        12 splice    the new body
@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 from gateway import exchange as frame
 from gateway.answer import Wish, editor_for, told_coordinates, wish_of
+from gateway.claiming import claim_of
 from gateway.dialects import Dialect
 from gateway.errors import (
     BackendUnreachable,
@@ -63,6 +64,7 @@ from gateway.ports import (
     UpstreamResponse,
 )
 from gateway.pump import pump
+from gateway.quota.claim import Used
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
@@ -146,9 +148,9 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             )
             record.findings += [error.code for error in findings]
             watch.lap("check")
-            limit = None if policy.shadow else policy.kv_tokens_in_flight
-            reservation = await ports.budgets.reserve(tenant, estimate.kv_tokens, limit, policy.queue_timeout_s)
+            reservation = await ports.budgets.reserve(claim_of(policy, served, call, estimate, plans, views))
             try:
+                frame.note_reservation(record, reservation)
                 watch.lap("reserve")
                 trip = _Trip(
                     x,
@@ -348,9 +350,9 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
         record.usage = x.dialect.usage(tail, streamed=trip.call.stream)
     usage = record.usage
     if usage is None:
-        trip.reservation.settle(estimate.kv_tokens)
+        trip.reservation.settle(None)
     else:
-        trip.reservation.settle(usage.prompt_tokens + usage.completion_tokens)
+        trip.reservation.settle(Used(usage.prompt_tokens, usage.completion_tokens, usage.image_tokens))
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
         learn_pace(x.world.book, trip.served, view, trip.plans, record)
         is_ours = _is_counted_whole(trip)

@@ -128,6 +128,9 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
         for name, value in backend_headers
         if (lower := name.lower()) not in _REPLACED and lower[:8] != _OURS_PREFIX
     ]
+    if record.rate_headers:
+        ours = {name for name, _ in record.rate_headers}
+        headers = [header for header in headers if header[0].lower() not in ours] + record.rate_headers
     headers.append(("x-request-id", record.request_id))
     headers.append(("x-vlmgw-backend", decision.backend))
     estimate = record.estimate

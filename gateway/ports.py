@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from gateway.errors import GatewayError
+from gateway.quota.claim import Claim, Used
+from gateway.quota.standing import Standing
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.types import (
     BackendName,
@@ -249,17 +251,29 @@ class PromptCounter(Protocol):
 
 
 class Reservation(Protocol):
-    """KV tokens taken from a tenant's budget: open -> settled | released | expired; the first transition wins."""
+    """What was claimed of a tenant's budgets: open -> settled | released | expired; the first transition wins."""
 
-    def settle(self, kv_tokens: int) -> None: ...
+    @property
+    def standing(self) -> Standing:
+        """The tenant's rates after this request was charged."""
+        ...
+
+    @property
+    def finding(self) -> GatewayError | None:
+        """What it would have been refused with, in shadow mode."""
+        ...
+
+    def settle(self, used: Used | None) -> None:
+        """The engine answered; ``None`` where it did not say what it used, so the estimate stands."""
+        ...
+
     def release(self) -> None: ...
 
 
 class Budgets(Protocol):
-    async def reserve(
-        self, tenant: TenantId, kv_tokens: int, limit_kv_tokens: int | None, queue_timeout_s: float
-    ) -> Reservation:
-        """Take from the tenant's budget, waiting in the admission queue if need be. Raises KvBudgetExhausted."""
+    async def reserve(self, claim: Claim) -> Reservation:
+        """Take from the tenant's budgets, waiting in the admission queue if need be. Raises Exhausted, BackendsFull,
+        and LimitExceeded for what could never fit."""
         ...
 
     def inflight_kv_tokens(self, tenant: TenantId) -> int: ...

@@ -98,6 +98,8 @@ class ExchangeRecord:
     status: int | None = None
     outcome: str = "ok"
     code: str | None = None
+    rule: str | None = None
+    rate_headers: list[tuple[str, str]] = field(default_factory=list)
     detail: str | None = None
     first_byte_s: float | None = None
     first_chunk_s: float | None = None

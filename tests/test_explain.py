@@ -15,6 +15,7 @@ from gateway.errors import Undecodable
 from gateway.explain import answer_estimate, explain
 from gateway.journey import travel
 from gateway.media.shm import HeapBody
+from gateway.quota.claim import Unit
 from gateway.types import Size
 from tests.journey.driver import drive
 from tests.journey.fakes import Scene, facts, view
@@ -60,7 +61,7 @@ def test_it_says_what_the_journey_then_does(name: str) -> None:
     drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
     record, estimate = scene.record, scene.record.estimate
     assert estimate is not None
-    assert found["estimate"]["kv_tokens"] == estimate.kv_tokens == scene.budgets.asked[0][1]
+    assert found["estimate"]["kv_tokens"] == estimate.kv_tokens == scene.budgets.asked[0].held(Unit.KV_TOKENS)
     assert found["decision"]["backend"] == record.backend
     assert found["decision"]["reason"] == record.decision_reason
     assert found["policy"]["task"] == record.task

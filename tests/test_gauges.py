@@ -25,6 +25,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         views=views,
         tenants=builtin_policies().tenants,
         reserved_kv_tokens=lambda _tenant: 77,
+        waiting_requests=6,
         log_lines_dropped=5,
         reload_ok=True,
         reloaded_at=1_000.0,
@@ -54,6 +55,7 @@ def test_the_oldest_request_is_told_by_its_age() -> None:
     assert told["requests_inflight", ("x",)] == 2
     assert told["pool_restarts_total", ("crash",)] == 4
     assert told["budget_reserved_tokens", ("default",)] == 77
+    assert told["budget_waiting_requests", ()] == 6
 
 
 class Hands:

@@ -15,6 +15,9 @@ from gateway.types import RequestId
 def error_headers(error: GatewayError, request_id: RequestId) -> list[tuple[str, str]]:
     """``x-request-id``, the code, and for retriable errors ``Retry-After`` (whole seconds) with ``retry-after-ms``."""
     headers = [("x-request-id", request_id), ("x-vlmgw-error", error.code)]
+    headers += error.headers
+    if error.rule is not None:
+        headers.append(("x-vlmgw-rule", error.rule))
     if error.retry_after_s is not None:
         wait_s = max(error.retry_after_s, 0.001)
         headers += [("Retry-After", str(math.ceil(wait_s))), ("retry-after-ms", str(math.ceil(wait_s * 1000)))]

@@ -130,6 +130,24 @@ class EngineFields:
         return dict(self.named).get(field, self.others) if self.named else self.others
 
 
+class Urgency(StrEnum):
+    """Who goes first where requests wait for a budget."""
+
+    HIGH = "high"
+    NORMAL = "normal"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class RateRule:
+    """One window of one unit, in whole units (megapixels in pixels); ``burst`` None: all of it may come at once."""
+
+    unit: str
+    amount: int
+    window_s: int
+    burst: int | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleValues:
     """The value of every rule, one field per file in `rules`. ``None`` of a limit: no limit.
@@ -193,6 +211,11 @@ class EffectivePolicy(RuleValues):
     mode: Mode
     profile: Profile
     kv_tokens_in_flight: int | None
+    kv_bytes_in_flight: int | None
+    requests_in_flight: int | None
+    rates: tuple[RateRule, ...]
+    priority: Urgency
+    weight: float
     queue_timeout_s: float
     hosts: tuple[str, ...] | None
     cache_salt: CacheSalt

@@ -13,6 +13,7 @@ import sys
 
 from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
+from gateway.policy.rates import Rates
 from gateway.policy.rules import RULES
 from gateway.policy.shown import told
 from gateway.policy.tenant_keys import TENANT_KEYS
@@ -77,7 +78,7 @@ def _shown(kind: Kind, value: object) -> str:
     match value:
         case None:
             return (kind.word or "") if isinstance(kind, Amount) else "any"
-        case () if isinstance(kind, Steps):
+        case () if isinstance(kind, Steps | Rates):
             return "none"
         case () if isinstance(kind, AmountsByWord):
             return "ignore"

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.policy.choose import ChooseRules
-from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode, Profile
+from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode, Profile, Urgency
 from gateway.policy.mappings import ActionsByField, joined_fields
-from gateway.policy.values import Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
+from gateway.policy.rates import Rates, Weight
+from gateway.policy.values import BYTE_UNITS, Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,27 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
         Amount("kv_tokens_in_flight", 1, 10**12, word="none"),
         None,
     ),
+    TenantKey(
+        "kv_bytes_in_flight",
+        "The same in bytes, by the shape of each model; not limited where a model's shape is not known.",
+        Amount("kv_bytes_in_flight", 1, 2**53, BYTE_UNITS | {"TiB": 2**40}, word="none"),
+        None,
+    ),
+    TenantKey(
+        "requests_in_flight",
+        "Requests that run at one time.",
+        Amount("requests_in_flight", 1, 10**9, word="none"),
+        None,
+    ),
+    TenantKey("rates", "What may be used in a window, by unit, as in `{images: 600/min}`.", Rates(), ()),
+    TenantKey(
+        "priority",
+        "Who goes first where requests wait: `high`, `normal`, `low`.",
+        Choice(Urgency),
+        Urgency.NORMAL,
+        True,
+    ),
+    TenantKey("weight", "A tenant's share, against one of weight 1, where requests wait.", Weight(), 1.0),
     TenantKey("queue_timeout_s", "Seconds a request may wait for the budget before 429.", Seconds(600), 10.0, True),
     TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None, True),
     TenantKey("isolation.cache_salt", "Who shares an engine's prefix cache.", Choice(CacheSalt), CacheSalt.NONE),

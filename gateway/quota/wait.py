@@ -11,7 +11,8 @@ import math
 
 _DECAY = 0.95  # about the last twenty ended reservations decide
 _MIN_RETRY_S = 1.0
-_MAX_RETRY_S = 60.0
+MAX_RETRY_S = 60.0
+_MAX_JITTER_S = 15.0
 _JITTER_SHARE = 0.25
 
 
@@ -32,21 +33,21 @@ class HoldTime:
         return self._token_seconds / self._tokens if self._tokens > 0 else None
 
 
-def expected_wait_s(need_kv_tokens: int, inflight_kv_tokens: int, hold_s: float | None) -> float | None:
-    """Seconds until ``need_kv_tokens`` are freed; None where nothing was observed that could tell."""
-    if need_kv_tokens <= 0:
+def expected_wait_s(need: float, in_flight: float, hold_s: float | None) -> float | None:
+    """Seconds until ``need`` is freed; None where nothing was observed that could tell."""
+    if need <= 0:
         return 0.0
-    if hold_s is None or inflight_kv_tokens <= 0:
+    if hold_s is None or in_flight <= 0:
         return None
-    return need_kv_tokens * hold_s / inflight_kv_tokens
+    return need * hold_s / in_flight
 
 
-def retry_after_s(wait_s: float, jitter: float) -> float:
-    """What to tell the client: the expected wait within 1 to 60 s, up to a quarter longer by ``jitter`` in [0, 1).
+def retry_after_s(wait_s: float, jitter: float, *, most_s: float = MAX_RETRY_S) -> float:
+    """What to tell the client: the expected wait within 1 s and ``most_s``, longer by ``jitter`` in [0, 1).
 
-    The spread keeps the clients that were refused together from coming back together.
+    The spread, a quarter but no more than 15 s, keeps clients that were refused together from coming back together.
     """
-    bounded = min(max(wait_s, _MIN_RETRY_S), _MAX_RETRY_S)
+    bounded = min(max(wait_s, _MIN_RETRY_S), most_s)
     if not math.isfinite(bounded):
-        bounded = _MAX_RETRY_S
-    return bounded * (1 + _JITTER_SHARE * jitter)
+        bounded = most_s
+    return bounded + min(_JITTER_SHARE * bounded, _MAX_JITTER_S) * jitter

@@ -242,6 +242,19 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "decision",
     ),
     _counter(
+        "budget_refusals_total",
+        "Reservations refused, by the limit that refused them.",
+        "What holds requests back?",
+        "Raise that limit, or add backends where it is backend_kv.",
+        "rule",
+    ),
+    _gauge(
+        "budget_waiting_requests",
+        "Requests that wait for a budget or for room on a backend.",
+        "How long is the line?",
+        "See budget_refusals_total and stage_duration_seconds of reserve.",
+    ),
+    _counter(
         "route_decisions_total", "Routing decisions by reason.", "Is traffic affine or balanced?", "None.", "reason"
     ),
     _counter("affinity_queries_total", "Images routed.", "Do images go where they are known?", "None."),

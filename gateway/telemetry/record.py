@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from gateway.errors import KvBudgetExhausted
+from gateway.errors import BackendsFull, InFlightExhausted, KvBudgetExhausted, RateExceeded
 from gateway.record import ExchangeRecord, stage_totals
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
@@ -21,6 +21,8 @@ from gateway.types import Change
 # Stages that wait for others: the image source, the tenant's budget, the engine, the client.
 _NOT_OURS = frozenset({"read", "reserve", "forward", "relay"})
 _NOT_OURS_REMOTE = _NOT_OURS | {"fetch"}
+
+_BUDGET_CODES = frozenset(error.code for error in (KvBudgetExhausted, InFlightExhausted, RateExceeded, BackendsFull))
 
 
 def image_bucket(images: int) -> str:
@@ -90,8 +92,9 @@ class ExchangeRecorder:
             m.inc("stripped_fields_total", by=len(x.stripped_fields))
         if "reserve" in stages:
             m.inc("budget_decisions_total", tenant, "granted")
-        elif x.code == KvBudgetExhausted.code:
+        elif x.code in _BUDGET_CODES:
             m.inc("budget_decisions_total", tenant, "refused")
+            m.inc("budget_refusals_total", x.rule or OTHER)
         self._count_tokens(x, tenant)
         self._count_upstream(x, stages.get("forward"))
 
@@ -199,6 +202,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
     }
     optional = {
         "code": x.code,
+        "rule": x.rule,
         "detail": x.detail,
         "tenant": x.tenant,
         "task": x.task,

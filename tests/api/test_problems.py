@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from gateway.api.problems import error_headers
-from gateway.errors import BackendLost, GatewayError, KvBudgetExhausted, NotJson, UnsupportedEncoding, all_errors
+from gateway.errors import (
+    BackendLost,
+    GatewayError,
+    KvBudgetExhausted,
+    NotJson,
+    RateExceeded,
+    UnsupportedEncoding,
+    all_errors,
+)
 from gateway.types import RequestId
 
 
@@ -27,6 +35,13 @@ def test_every_error_names_itself_and_its_request() -> None:
 def test_when_to_come_back(retry_after_s: float, seconds: str, milliseconds: str) -> None:
     found = headers(KvBudgetExhausted(retry_after_s=retry_after_s))
     assert (found["Retry-After"], found["retry-after-ms"]) == (seconds, milliseconds)
+
+
+def test_which_rule_refused_and_how_the_tenant_stands() -> None:
+    error = RateExceeded(rule="rates.images", retry_after_s=3.0)
+    error.headers = (("x-ratelimit-remaining-images", "0"),)
+    found = headers(error)
+    assert (found["x-vlmgw-rule"], found["x-ratelimit-remaining-images"]) == ("rates.images", "0")
 
 
 def test_sdks_are_told_not_to_repeat_what_may_have_run() -> None:

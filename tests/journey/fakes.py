@@ -17,6 +17,8 @@ from gateway.ports import (
     SourceRef,
     UpstreamRequest,
 )
+from gateway.quota.claim import Claim, Used
+from gateway.quota.standing import NOTHING
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.types import (
@@ -227,11 +229,13 @@ class FakeMedia:
 class FakeReservation:
     def __init__(self, entry: Held) -> None:
         self._entry = entry
-        self.settled_kv_tokens: int | None = None
+        self.settled: Used | None = None
+        self.standing = NOTHING
+        self.finding: GatewayError | None = None
 
-    def settle(self, kv_tokens: int) -> None:
+    def settle(self, used: Used | None) -> None:
         if self._entry.ending is None:
-            self.settled_kv_tokens = kv_tokens
+            self.settled = used
         self._entry.end("settled")
 
     def release(self) -> None:
@@ -241,16 +245,17 @@ class FakeReservation:
 class FakeBudgets:
     def __init__(self, books: Books) -> None:
         self._books = books
-        self.asked: list[tuple[TenantId, int, int | None, float]] = []
+        self.asked: list[Claim] = []
+        self.standing = NOTHING
+        self.finding: GatewayError | None = None
         self.held_kv_tokens = 0
         self.reservations: list[FakeReservation] = []
 
-    async def reserve(
-        self, tenant: TenantId, kv_tokens: int, limit_kv_tokens: int | None, queue_timeout_s: float
-    ) -> FakeReservation:
+    async def reserve(self, claim: Claim) -> FakeReservation:
         await suspend("budgets.reserve")
-        self.asked.append((tenant, kv_tokens, limit_kv_tokens, queue_timeout_s))
+        self.asked.append(claim)
         made = FakeReservation(self._books.hand_out("reservation"))
+        made.standing, made.finding = self.standing, self.finding
         self.reservations.append(made)
         return made
 

@@ -16,6 +16,7 @@ from gateway.omission import MARKER
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PromptCount
 from gateway.pump import USAGE_TAIL_BYTES
+from gateway.quota.claim import Hold, Unit, Used
 from gateway.types import BackendName, Change, EngineKind, Size
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
@@ -87,7 +88,9 @@ def test_what_is_reserved_is_the_estimate_within_the_tenants_limit() -> None:
     scene = traveled(SETTINGS["two images"])
     estimate = scene.record.estimate
     assert estimate is not None
-    assert scene.budgets.asked == [(DEFAULT_TENANT, estimate.kv_tokens, 100_000, 10.0)]
+    (claim,) = scene.budgets.asked
+    assert (claim.tenant, claim.queue_timeout_s, claim.shadow) == (DEFAULT_TENANT, 10.0, False)
+    assert claim.holds[0] == Hold(Unit.KV_TOKENS, estimate.kv_tokens, 100_000)
 
 
 def test_the_account_carries_the_cost_and_hears_of_the_answer() -> None:
@@ -134,7 +137,7 @@ def test_shadow_mode_reports_and_changes_nothing() -> None:
     assert scene.upstream.sent[0][2] == setting.body
     assert scene.record.shadow
     assert "too_many_images" in scene.record.findings
-    assert scene.budgets.asked[0][2] is None
+    assert scene.budgets.asked[0].shadow
 
 
 def test_an_image_that_cannot_be_planned_names_its_part() -> None:
@@ -212,8 +215,8 @@ def test_usage_is_found_at_the_end_of_a_long_stream() -> None:
 def test_without_usage_the_estimate_is_settled() -> None:
     scene = traveled(Setting(body(stream=True), (Answer(headers=(STREAM_TYPE,), pieces=(b"data: [DONE]\n\n",)),)))
     assert scene.record.usage is None
-    assert scene.record.estimate is not None
-    assert scene.budgets.reservations[0].settled_kv_tokens == scene.record.estimate.kv_tokens
+    assert scene.books.endings("reservation") == ["settled"]
+    assert scene.budgets.reservations[0].settled is None
 
 
 def test_what_engines_count_teaches_the_next_estimate() -> None:
@@ -239,7 +242,7 @@ def test_nothing_is_learnt_where_the_engine_adds_what_it_has_kept() -> None:
         served = world.book.serve(MODEL, setting.views)
         before = world.book.estimate_text(served, 1000, 1)
         drive(travel(scene.client, OpenAIResponses(), scene.ports, world))
-        assert scene.budgets.reservations[0].settled_kv_tokens == 901
+        assert scene.budgets.reservations[0].settled == Used(900, 1)
         assert (world.book.estimate_text(served, 1000, 1) != before) is is_learnt
 
 

@@ -10,6 +10,7 @@ import pytest
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import GatewayError, NotTaken, all_errors
 from gateway.journey import travel
+from gateway.quota.claim import Used
 from tests.journey.driver import Ride, drive
 from tests.journey.fakes import Scene
 from tests.journey.scenes import SETTINGS, Setting
@@ -108,7 +109,7 @@ def test_the_reservation_is_settled_by_usage_only_after_the_whole_answer(name: s
         assert scene.books.endings("reservation") == ["released"]
     scene, _ = ride(SETTINGS[name])
     assert scene.books.endings("reservation") == ["settled"]
-    assert scene.budgets.reservations[0].settled_kv_tokens == 35
+    assert scene.budgets.reservations[0].settled == Used(30, 5)
 
 
 def test_a_broken_connection_that_is_not_the_clients_is_our_fault_and_is_answered() -> None:

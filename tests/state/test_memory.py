@@ -1,262 +1,91 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import settings
 
-from gateway.errors import KvBudgetExhausted, TooManyTokens
-from gateway.ports import Budgets
-from gateway.state.memory import MemoryBudgets, MemoryReservation
+from gateway.quota.claim import Charge, Claim, Hold, ReservationId, Unit
+from gateway.quota.gcra import MICROSECONDS, Rate
+from gateway.quota.store import Denied, Granted, Store
+from gateway.state.memory import MemoryStore
 from gateway.types import TenantId
+from tests.state.store_machine import LEASE_S, StoreMachine
 
-A, B = TenantId("a"), TenantId("b")
-
-
-class HandClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-
-    def now_s(self) -> float:
-        return self.seconds
+A = TenantId("a")
+ONE, TWO, THREE = ReservationId(1), ReservationId(2), ReservationId(3)
+NOW_US = 1_790_000_000 * MICROSECONDS
 
 
-def budgets(*, total_kv_tokens: int | None = None, lease_s: float = 3_600) -> tuple[MemoryBudgets, HandClock]:
-    clock = HandClock()
-    return MemoryBudgets(clock, lambda: 0.0, total_kv_tokens=total_kv_tokens, lease_s=lease_s), clock
+class MemoryMachine(StoreMachine):
+    def make_stores(self) -> list[Store]:
+        return [MemoryStore(LEASE_S)]
 
 
-async def queued(store: MemoryBudgets, tenant: TenantId, count: int) -> None:
-    """Let started tasks run until so many stand in the queue."""
-    for _ in range(100):
-        if store.waiting_count(tenant) == count:
-            return
-        await asyncio.sleep(0)
-    raise AssertionError(f"{store.waiting_count(tenant)} are waiting, not {count}")
+TestMemoryMachine = MemoryMachine.TestCase
+TestMemoryMachine.settings = settings(max_examples=60, stateful_step_count=40)
 
 
-def test_it_fits_the_port() -> None:
-    port: Budgets = budgets()[0]
-    assert port.inflight_kv_tokens(A) == 0
+def claim(kv_tokens: int, *charges: Charge, limit: int | None = 100) -> Claim:
+    return Claim(tenant=A, holds=(Hold(Unit.KV_TOKENS, kv_tokens, limit),), charges=charges)
 
 
-async def test_without_a_limit_everything_fits_and_is_accounted() -> None:
-    store, _ = budgets()
-    reservations = [await store.reserve(A, 10**9, None, 0) for _ in range(3)]
-    assert store.inflight_kv_tokens(A) == 3 * 10**9
-    for reservation in reservations:
-        reservation.release()
-    assert store.inflight_kv_tokens(A) == 0
+def test_a_refusal_takes_nothing_and_names_the_hold_before_the_longest_wait() -> None:
+    store = MemoryStore()
+    images, tokens = Charge(Unit.IMAGES, 6, Rate(10, 60)), Charge(Unit.TOKENS, 600, Rate(1_000, 3_600))
+    assert isinstance(store.take(claim(80, images, tokens), ONE, NOW_US), Granted)
+    denied = store.take(claim(30, images, tokens), TWO, NOW_US)
+    assert isinstance(denied, Denied)
+    assert (denied.limit, denied.in_use, denied.wait_us) == (Hold(Unit.KV_TOKENS, 30, 100), 80, 720 * MICROSECONDS)
+    denied = store.take(claim(20, images, tokens), TWO, NOW_US)
+    assert isinstance(denied, Denied)
+    assert (denied.limit, denied.in_use, denied.wait_us) == (tokens, 0, 720 * MICROSECONDS)
+    assert (store.in_flight(A, Unit.KV_TOKENS), store.open_count) == (80, 1)
+    assert isinstance(store.take(claim(20, images), TWO, NOW_US + 12 * MICROSECONDS), Granted)
 
 
-async def test_ending_twice_gives_back_once() -> None:
-    store, _ = budgets()
-    first, second = await store.reserve(A, 60, 100, 0), await store.reserve(A, 40, 100, 0)
-    first.settle(55)
-    first.release()
-    first.settle(55)
-    assert store.inflight_kv_tokens(A) == 40
-    second.release()
+def test_settling_refunds_the_estimate_or_charges_more() -> None:
+    rate = Rate(100, 100)
+    store = MemoryStore()
+    store.take(claim(0, Charge(Unit.TOKENS, 80, rate)), ONE, NOW_US)
+    assert store.settle(ONE, [30 * MICROSECONDS], NOW_US)
+    granted = store.take(claim(0, Charge(Unit.TOKENS, 70, rate)), TWO, NOW_US)
+    assert isinstance(granted, Granted)
+    assert granted.tats_us == (NOW_US + 100 * MICROSECONDS,)
+    assert store.settle(TWO, [170 * MICROSECONDS], NOW_US)
+    denied = store.take(claim(0, Charge(Unit.TOKENS, 0, rate)), THREE, NOW_US)
+    assert isinstance(denied, Denied)
+    assert denied.wait_us == 100 * MICROSECONDS
 
 
-async def test_what_could_never_fit_is_the_requests_own_fault() -> None:
-    store, _ = budgets(total_kv_tokens=50)
-    with pytest.raises(TooManyTokens) as caught:
-        await store.reserve(A, 101, 100, 10)
-    assert (caught.value.rule, caught.value.status) == ("kv_tokens_in_flight", 400)
-    assert caught.value.message == "The request may need 101 KV tokens, more than the whole budget of 50."
-    assert store.waiting_count(A) == 0
+def test_the_first_end_wins() -> None:
+    store = MemoryStore()
+    store.take(claim(10), ONE, NOW_US)
+    assert store.release(ONE, NOW_US)
+    assert not store.release(ONE, NOW_US)
+    assert not store.settle(ONE, [], NOW_US)
+    assert store.renew([ONE], NOW_US) == (ONE,)
 
 
-async def test_a_release_wakes_the_next_at_once_in_order() -> None:
-    store, _ = budgets()
-    holder = await store.reserve(A, 100, 100, 10)
-    order: list[str] = []
-
-    async def take(name: str) -> MemoryReservation:
-        reservation = await store.reserve(A, 60, 100, 10)
-        order.append(name)
-        return reservation
-
-    first, second = asyncio.create_task(take("first")), asyncio.create_task(take("second"))
-    await queued(store, A, 2)
-    holder.release()
-    assert store.inflight_kv_tokens(A) == 60  # granted inside release, before any other task ran
-    (await first).release()
-    (await second).release()
-    assert order == ["first", "second"]
-    assert store.inflight_kv_tokens(A) == 0
+def test_leases_end_in_order_and_renewal_moves_one_back() -> None:
+    store = MemoryStore(lease_s=10)
+    store.take(claim(1), ONE, NOW_US)
+    store.take(claim(2), TWO, NOW_US + 1)
+    assert store.renew([ONE], NOW_US + 5) == ()
+    assert store.expire(NOW_US + 10 * MICROSECONDS + 1) == (TWO,)
+    assert isinstance(store.take(claim(100), THREE, NOW_US + 11 * MICROSECONDS), Granted)
+    assert store.in_flight(A, Unit.KV_TOKENS) == 100
 
 
-async def test_another_tenant_does_not_wait_behind_a_full_one() -> None:
-    store, _ = budgets()
-    await store.reserve(A, 100, 100, 0)
-    waiting = asyncio.create_task(store.reserve(A, 1, 100, 10))
-    await queued(store, A, 1)
-    (await store.reserve(B, 100, 100, 0)).release()
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
+def test_a_clock_that_steps_back_ends_nothing_early() -> None:
+    store = MemoryStore(lease_s=10)
+    store.take(claim(1), ONE, NOW_US)
+    store.take(claim(1), TWO, NOW_US - 50 * MICROSECONDS)
+    assert store.expire(NOW_US + 10 * MICROSECONDS - 1) == ()
 
 
-async def test_without_patience_a_full_budget_is_refused_with_numbers_and_a_time() -> None:
-    store, clock = budgets()
-    (await store.reserve(A, 100, 100, 0)).release()
-    held = await store.reserve(A, 100, 100, 0)
-    clock.seconds = 8
-    held.release()
-    await store.reserve(A, 80, 100, 0)
-    with pytest.raises(KvBudgetExhausted) as caught:
-        await store.reserve(A, 30, 100, 0)
-    assert caught.value.message == "The request may need 30 KV tokens; 80 of 100 are in flight."
-    assert caught.value.retry_after_s is not None
-    assert 1 <= caught.value.retry_after_s < 2  # 10 tokens of 80 that are held for about 4 s
-    assert store.waiting_count(A) == 0
-
-
-async def test_what_would_wait_too_long_is_refused_at_once() -> None:
-    store, clock = budgets()
-    held = await store.reserve(A, 100, 100, 0)
-    clock.seconds = 30
-    held.release()
-    await store.reserve(A, 100, 100, 0)
-    with pytest.raises(KvBudgetExhausted) as caught:
-        await store.reserve(A, 100, 100, 5)
-    assert caught.value.retry_after_s == 30
-
-
-async def test_a_wait_ends_with_its_timeout_and_leaves_nothing() -> None:
-    store, _ = budgets()
-    held = await store.reserve(A, 100, 100, 0)
-    with pytest.raises(KvBudgetExhausted) as caught:
-        await store.reserve(A, 1, 100, 0.01)
-    assert caught.value.retry_after_s == 1
-    assert store.waiting_count(A) == 0
-    held.release()
-    assert store.inflight_kv_tokens(A) == 0
-
-
-async def test_a_cancelled_waiter_leaves_nothing_and_lets_others_pass() -> None:
-    store, _ = budgets()
-    held = await store.reserve(A, 50, 100, 0)
-    large = asyncio.create_task(store.reserve(A, 90, 100, 10))
-    await queued(store, A, 1)
-    small = asyncio.create_task(store.reserve(A, 50, 100, 10))
-    await queued(store, A, 2)
-    large.cancel()
-    await asyncio.gather(large, return_exceptions=True)
-    (await small).release()
-    held.release()
-    assert (store.inflight_kv_tokens(A), store.waiting_count(A)) == (0, 0)
-
-
-async def test_a_grant_that_meets_a_cancellation_is_given_back() -> None:
-    store, _ = budgets()
-    held = await store.reserve(A, 100, 100, 0)
-    waiting = asyncio.create_task(store.reserve(A, 70, 100, 10))
-    await queued(store, A, 1)
-    held.release()
-    assert store.inflight_kv_tokens(A) == 70
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    assert (store.inflight_kv_tokens(A), store.waiting_count(A)) == (0, 0)
-
-
-async def test_a_grant_in_the_moment_of_the_timeout_stands() -> None:
-    store, _ = budgets()
-    held = await store.reserve(A, 100, 100, 0)
-    waiting = asyncio.create_task(store.reserve(A, 70, 100, 10))
-    await queued(store, A, 1)
-    ticket = next(iter(store._queue._lanes[A].tickets.values()))
-    held.release()
-    store._give_up(ticket, 10)  # the timer fires before the waiter's task runs
-    (await waiting).release()
-    assert store.inflight_kv_tokens(A) == 0
-
-
-async def test_a_release_after_a_cancellation_passes_the_dead_waiter_over() -> None:
-    store, _ = budgets()
-    held = await store.reserve(A, 100, 100, 0)
-    dead = asyncio.create_task(store.reserve(A, 100, 100, 10))
-    await queued(store, A, 1)
-    alive = asyncio.create_task(store.reserve(A, 100, 100, 10))
-    await queued(store, A, 2)
-    dead.cancel()
-    held.release()
-    await asyncio.gather(dead, return_exceptions=True)
-    (await alive).release()
-    assert store.inflight_kv_tokens(A) == 0
-
-
-async def test_common_room_is_shared_fairly() -> None:
-    store, _ = budgets(total_kv_tokens=100)
-    held = await store.reserve(A, 100, None, 0)
-    order: list[TenantId] = []
-
-    async def take(tenant: TenantId) -> None:
-        reservation = await store.reserve(tenant, 100, None, 10)
-        order.append(tenant)
-        reservation.release()
-
-    tasks = [asyncio.create_task(take(A)) for _ in range(5)]
-    await queued(store, A, 5)
-    tasks.append(asyncio.create_task(take(B)))
-    await queued(store, B, 1)
-    held.release()
-    await asyncio.gather(*tasks)
-    assert B in order[:2]
-
-
-async def test_common_room_that_would_take_too_long_is_refused() -> None:
-    store, clock = budgets(total_kv_tokens=100)
-    held = await store.reserve(A, 100, None, 0)
-    clock.seconds = 40
-    held.release()
-    await store.reserve(A, 100, None, 0)
-    with pytest.raises(KvBudgetExhausted, match=r"need 100 KV tokens; 0 are in flight"):
-        await store.reserve(B, 100, None, 10)
-
-
-async def test_a_lost_reservation_comes_back_with_its_lease() -> None:
-    store, clock = budgets(lease_s=5)
-    lost = await store.reserve(A, 100, 100, 0)
-    clock.seconds = 6
-    (await store.reserve(A, 100, 100, 0)).release()
-    lost.release()
-    assert store.inflight_kv_tokens(A) == 0
-
-
-@settings(max_examples=30)
-@given(
-    st.lists(st.tuples(st.sampled_from([A, B]), st.integers(0, 60), st.integers(0, 3), st.booleans()), max_size=25),
-    st.sampled_from([None, 80]),
-)
-def test_no_history_exceeds_a_limit_and_every_history_ends_at_zero(
-    wishes: list[tuple[TenantId, int, int, bool]], total: int | None
-) -> None:
-    async def history() -> None:
-        store, _ = budgets(total_kv_tokens=total)
-
-        async def live(tenant: TenantId, tokens: int, turns: int) -> None:
-            reservation = await store.reserve(tenant, tokens, 60, 10)
-            try:
-                for _ in range(turns):
-                    inflight = store.inflight_kv_tokens(A), store.inflight_kv_tokens(B)
-                    assert max(inflight) <= 60
-                    assert total is None or sum(inflight) <= total
-                    await asyncio.sleep(0)
-            finally:
-                reservation.release()
-
-        tasks = [asyncio.create_task(live(tenant, tokens, turns)) for tenant, tokens, turns, _ in wishes]
-        await asyncio.sleep(0)
-        for task, (*_, cancelled) in zip(tasks, wishes, strict=True):
-            if cancelled:
-                task.cancel()
-        results = await asyncio.gather(*tasks, return_exceptions=True)
-        assert [result for result in results if isinstance(result, Exception)] == []
-        assert [store.inflight_kv_tokens(tenant) + store.waiting_count(tenant) for tenant in (A, B)] == [0, 0]
-
-    asyncio.run(history())
+def test_bugs_of_the_caller_are_told() -> None:
+    store = MemoryStore()
+    store.take(claim(1), ONE, NOW_US)
+    with pytest.raises(ValueError, match="open already"):
+        store.take(claim(1), ONE, NOW_US)
+    with pytest.raises(ValueError, match="would end before it begins"):
+        MemoryStore(lease_s=0)

@@ -163,10 +163,12 @@ def test_an_answer_without_usage_is_unverified_only_when_it_was_one() -> None:
 
 def test_budget_decisions() -> None:
     granted = exchange(tenant="acme", stages=[("reserve", 0.1)])
-    refused = exchange(tenant="acme", outcome="shed", code="kv_budget_exhausted")
-    series, _ = counted(granted, granted, refused, exchange(tenant="acme", code="not_json", outcome="rejected"))
+    refused = exchange(tenant="acme", outcome="shed", code="rate_limit_exceeded", rule="rates.images")
+    series, lines = counted(granted, granted, refused, exchange(tenant="acme", code="not_json", outcome="rejected"))
     decisions = {key[2]: value for key, value in series.items() if key[0] == "budget_decisions_total"}
     assert decisions == {"granted": 2, "refused": 1}
+    assert series["budget_refusals_total", "rates.images"] == 1
+    assert lines[2]["rule"] == "rates.images"
 
 
 def test_upstream_results_and_retries() -> None:
