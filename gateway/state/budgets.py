@@ -27,6 +27,7 @@ from gateway.quota.refusal import impossible, refusal
 from gateway.quota.standing import NOTHING, Standing
 from gateway.quota.store import Denied, Granted, Maybe, Store
 from gateway.quota.wait import MAX_RETRY_S, HoldTime, expected_wait_s, retry_after_s
+from gateway.state.reservation import LocalReservation
 from gateway.types import TenantId
 
 POLL_S = 0.1
@@ -176,9 +177,9 @@ class LocalBudgets:
         self._line(claim.pool).cost_in_flight += claim.cost
         if reservation is not None:
             self._open[reservation] = claim
-        return LocalReservation(self, claim, reservation, self._now_us(), standing, finding)
+        return LocalReservation(self._end, claim, reservation, self._now_us(), standing, finding)
 
-    def _end(self, ended: LocalReservation, used: Used | None, *, settles: bool) -> None:
+    def _end(self, ended: LocalReservation, used: Used | None, settles: bool) -> None:  # noqa: FBT001  # a callback's
         claim, reservation, now_us = ended.claim, ended.number, self._now_us()
         held_us = max(0, now_us - ended.opened_us)
         self._outlook(claim.tenant).closed(claim, held_us)
@@ -365,40 +366,6 @@ class LocalBudgets:
         if outlook is None:
             outlook = self._outlooks[tenant] = Outlook()
         return outlook
-
-
-class LocalReservation:
-    """One open reservation; ending it again does nothing. ``finding``: what shadow mode would have refused it with."""
-
-    __slots__ = ("_budgets", "_is_over", "claim", "finding", "number", "opened_us", "standing")
-
-    def __init__(
-        self,
-        budgets: LocalBudgets,
-        claim: Claim,
-        number: ReservationId | None,
-        opened_us: int,
-        standing: Standing,
-        finding: GatewayError | None,
-    ) -> None:
-        self._budgets = budgets
-        self._is_over = False
-        self.claim = claim
-        self.number = number
-        self.opened_us = opened_us
-        self.standing = standing
-        self.finding = finding
-
-    def settle(self, used: Used | None) -> None:
-        self._end(used, settles=True)
-
-    def release(self) -> None:
-        self._end(None, settles=False)
-
-    def _end(self, used: Used | None, *, settles: bool) -> None:
-        if not self._is_over:
-            self._is_over = True
-            self._budgets._end(self, used, settles=settles)  # noqa: SLF001 - one class in two parts
 
 
 def _standing(claim: Claim, outcome: Granted | Denied, wall_s: Callable[[], float]) -> Standing:

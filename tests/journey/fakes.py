@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from gateway.errors import GatewayError, NotTaken
 from gateway.exchange import Ports
@@ -17,8 +17,6 @@ from gateway.ports import (
     SourceRef,
     UpstreamRequest,
 )
-from gateway.quota.claim import Claim, Used
-from gateway.quota.standing import NOTHING
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.types import (
@@ -36,45 +34,13 @@ from gateway.types import (
     RequestId,
     Size,
     SourceFacts,
-    TenantId,
 )
+from tests.journey.books import Books, Held
 from tests.journey.driver import aside, suspend
+from tests.journey.fake_budgets import FakeBudgets
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 STREAM_TYPE = ("Content-Type", "text/event-stream")
-
-
-@dataclass(slots=True)
-class Held:
-    """One thing that somebody owns until it is closed; only the first ending counts."""
-
-    what: str
-    ending: str | None = None
-    endings: int = 0
-
-    def end(self, how: str) -> None:
-        self.endings += 1
-        if self.ending is None:
-            self.ending = how
-
-
-@dataclass(slots=True)
-class Books:
-    """Everything that was ever handed out."""
-
-    held: list[Held] = field(default_factory=list)
-
-    def hand_out(self, what: str) -> Held:
-        entry = Held(what)
-        self.held.append(entry)
-        return entry
-
-    @property
-    def still_open(self) -> list[str]:
-        return [entry.what for entry in self.held if entry.ending is None]
-
-    def endings(self, what: str) -> list[str | None]:
-        return [entry.ending for entry in self.held if entry.what == what]
 
 
 class FakeClock:
@@ -224,43 +190,6 @@ class FakeMedia:
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
         return False
-
-
-class FakeReservation:
-    def __init__(self, entry: Held) -> None:
-        self._entry = entry
-        self.settled: Used | None = None
-        self.standing = NOTHING
-        self.finding: GatewayError | None = None
-
-    def settle(self, used: Used | None) -> None:
-        if self._entry.ending is None:
-            self.settled = used
-        self._entry.end("settled")
-
-    def release(self) -> None:
-        self._entry.end("released")
-
-
-class FakeBudgets:
-    def __init__(self, books: Books) -> None:
-        self._books = books
-        self.asked: list[Claim] = []
-        self.standing = NOTHING
-        self.finding: GatewayError | None = None
-        self.held_kv_tokens = 0
-        self.reservations: list[FakeReservation] = []
-
-    async def reserve(self, claim: Claim) -> FakeReservation:
-        await suspend("budgets.reserve")
-        self.asked.append(claim)
-        made = FakeReservation(self._books.hand_out("reservation"))
-        made.standing, made.finding = self.standing, self.finding
-        self.reservations.append(made)
-        return made
-
-    def inflight_kv_tokens(self, tenant: TenantId) -> int:
-        return self.held_kv_tokens
 
 
 class FakeAccount:

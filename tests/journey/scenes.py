@@ -13,13 +13,13 @@ from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
 from gateway.types import BackendView, Size, SourceFacts
+from tests.journey.books import Books
 from tests.journey.counting import FakePrompts
+from tests.journey.fake_budgets import FakeBudgets
 from tests.journey.fakes import (
     MODEL,
     STREAM_TYPE,
     Answer,
-    Books,
-    FakeBudgets,
     FakeClient,
     FakeMedia,
     FakeRecorder,

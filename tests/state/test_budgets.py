@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -17,78 +16,12 @@ from gateway.errors import (
     TooManyTokens,
 )
 from gateway.ports import Budgets
-from gateway.quota.claim import Charge, Claim, Hold, ReservationId, Unit, Used
+from gateway.quota.claim import Charge, Unit, Used
 from gateway.quota.gcra import Rate
 from gateway.quota.standing import Standing, rate_headers
-from gateway.quota.store import Denied, Granted
-from gateway.state.budgets import LocalBudgets, LocalReservation
-from gateway.state.memory import MemoryStore
+from gateway.state.reservation import LocalReservation
 from gateway.types import TenantId
-
-A, B = TenantId("a"), TenantId("b")
-
-
-class HandClock:
-    """Seconds that pass only when a test says so."""
-
-    def __init__(self) -> None:
-        self.seconds = 1_000.0
-
-    def now_s(self) -> float:
-        return self.seconds
-
-
-class Setup:
-    """Budgets over a store in memory, with common room for ``room`` KV tokens of what was placed (None: endless)."""
-
-    def __init__(self, room: int | None = None, poll_s: float = 0.001) -> None:
-        self.clock = HandClock()
-        self.store = MemoryStore()
-        self.room = room
-        self.budgets = LocalBudgets(
-            self.store, self.clock, lambda: 0.0, lambda: 1_790_000_000.0, has_room=self._has_room, poll_s=poll_s
-        )
-
-    def _has_room(self, claim: Claim) -> bool:
-        placed = sum(self.store.in_flight(tenant, Unit.KV_TOKENS) for tenant in (A, B))
-        return self.room is None or placed + claim.held(Unit.KV_TOKENS) <= self.room
-
-    def in_flight(self, tenant: TenantId) -> int:
-        assert self.budgets.inflight_kv_tokens(tenant) == self.store.in_flight(tenant, Unit.KV_TOKENS)
-        return self.budgets.inflight_kv_tokens(tenant)
-
-
-def claim(
-    tenant: TenantId,
-    kv_tokens: int,
-    limit: int | None = 100,
-    patience_s: float = 0.0,
-    *,
-    charges: tuple[Charge, ...] = (),
-    shadow: bool = False,
-    requests: int | None = None,
-) -> Claim:
-    return Claim(
-        tenant=tenant,
-        holds=(Hold(Unit.KV_TOKENS, kv_tokens, limit), Hold(Unit.REQUESTS, 1, requests)),
-        charges=charges,
-        queue_timeout_s=patience_s,
-        cost=kv_tokens,
-        shadow=shadow,
-    )
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Let started tasks run until it is so."""
-    for _ in range(200):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("it never came to that")
-
-
-async def queued(setup: Setup, tenant: TenantId, count: int) -> None:
-    await until(lambda: setup.budgets.waiting_count(tenant) == count)
+from tests.state.setups import A, B, Setup, claim, images, queued, until
 
 
 def test_it_fits_the_port() -> None:
@@ -226,13 +159,6 @@ async def test_requests_in_flight_are_limited_too() -> None:
     with pytest.raises(InFlightExhausted, match=r"1 of 1 requests are in flight") as caught:
         await setup.budgets.reserve(claim(A, 1, requests=1))
     assert caught.value.rule == "requests_in_flight"
-
-
-TEN_A_MINUTE = Rate(10, 60)
-
-
-def images(count: int) -> tuple[Charge, ...]:
-    return (Charge(Unit.IMAGES, count, TEN_A_MINUTE),)
 
 
 async def test_a_rate_refuses_with_its_exact_wait_and_tells_the_standing() -> None:
@@ -377,92 +303,6 @@ async def test_a_small_request_is_not_refused_for_another_tenants_backlog() -> N
     await asyncio.gather(*flood, return_exceptions=True)
     held.release()
     (await quiet).release()
-
-
-class RemoteStore:
-    """A store behind a network: answers after a turn of the loop; ``gate`` holds answers back."""
-
-    def __init__(self) -> None:
-        self.inner = MemoryStore(lease_s=10)
-        self.gate = asyncio.Event()
-        self.gate.set()
-        self.trips = 0
-
-    async def take(self, claim: Claim, reservation: ReservationId, now_us: int) -> Granted | Denied:
-        self.trips += 1
-        outcome = self.inner.take(claim, reservation, now_us)
-        await self.gate.wait()
-        await asyncio.sleep(0)
-        return outcome
-
-    async def settle(self, reservation: ReservationId, costs_us: Sequence[int], now_us: int) -> bool:
-        await asyncio.sleep(0)
-        return self.inner.settle(reservation, costs_us, now_us)
-
-    async def release(self, reservation: ReservationId, now_us: int) -> bool:
-        await asyncio.sleep(0)
-        return self.inner.release(reservation, now_us)
-
-    async def renew(self, reservations: Sequence[ReservationId], now_us: int) -> Sequence[ReservationId]:
-        return self.inner.renew(reservations, now_us)
-
-    def expire(self, now_us: int) -> Awaitable[Sequence[ReservationId]]:
-        raise AssertionError("nobody asks for it here")
-
-
-def remote() -> tuple[LocalBudgets, RemoteStore, HandClock]:
-    store, clock = RemoteStore(), HandClock()
-    return LocalBudgets(store, clock, lambda: 0.0, lambda: 0.0, poll_s=0.001), store, clock
-
-
-async def test_a_remote_store_costs_one_trip_and_is_not_waited_for_at_the_end() -> None:
-    budgets, store, _ = remote()
-    reservation = await budgets.reserve(claim(A, 100, charges=images(1)))
-    assert store.trips == 1
-    reservation.settle(Used(1, 1))
-    assert budgets.inflight_kv_tokens(A) == 0
-    await until(lambda: store.inner.open_count == 0)
-
-
-async def test_what_a_remote_store_granted_to_nobody_is_given_back() -> None:
-    budgets, store, _ = remote()
-    store.gate.clear()
-    task = asyncio.create_task(budgets.reserve(claim(A, 100)))
-    await until(lambda: store.trips == 1)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    store.gate.set()
-    await until(lambda: store.inner.open_count == 0)
-
-
-async def test_a_remote_grant_for_somebody_who_left_the_line_is_given_back() -> None:
-    budgets, store, _ = remote()
-    holder = await budgets.reserve(claim(A, 100))
-    waiting = asyncio.create_task(budgets.reserve(claim(A, 50, patience_s=10)))
-    await until(lambda: budgets.waiting_count(A) == 1)
-    trips = store.trips
-    store.gate.clear()
-    holder.release()
-    await until(lambda: store.trips > trips and store.inner.in_flight(A, Unit.KV_TOKENS) == 50)
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    store.gate.set()
-    await until(lambda: store.inner.open_count == 0)
-
-
-async def test_leases_are_renewed_while_requests_last() -> None:
-    budgets, store, clock = remote()
-    reservation = await budgets.reserve(claim(A, 100))
-    keeper = asyncio.create_task(budgets.keep_renewing(0.001))
-    for _ in range(4):
-        clock.seconds += 8
-        await asyncio.sleep(0.002)
-    await until(lambda: store.inner.renew([], int(clock.seconds * 1e6)) == ())
-    keeper.cancel()
-    await asyncio.gather(keeper, return_exceptions=True)
-    assert store.inner.expire(int(clock.seconds * 1e6)) == ()
-    reservation.release()
-    await until(lambda: store.inner.open_count == 0)
 
 
 @settings(max_examples=30)

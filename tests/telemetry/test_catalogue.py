@@ -15,8 +15,9 @@ from gateway.telemetry.catalogue import DECLARATIONS, PREFIX, Kind
 
 BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
 # Label names whose values come from a closed set of ours, or from configuration.
-CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family", "layer",
-          "operation", "reason", "kind", "decision", "result", "engine", "version", "codec_backend"}  # fmt: skip
+CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family",
+          "layer", "operation", "reason", "kind", "decision", "rule", "result", "engine", "version",
+          "codec_backend"}  # fmt: skip
 CONFIGURED = {"tenant", "backend"}
 CALLERS = [
     Path(gateway.app.__file__),

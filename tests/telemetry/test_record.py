@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.dialects import DIALECTS
 from gateway.dialects.openai_chat import OpenAIChat
-from gateway.errors import all_errors
+from gateway.errors import Exhausted, all_errors
 from gateway.exchange import outcome_of
 from gateway.journey import travel
 from gateway.models.families import FAMILIES
@@ -247,7 +247,8 @@ def test_the_worst_fleet_stays_within_two_thousand_series() -> None:
                 recorder.record(replace(plain, backend=f"b-{number}", family=family.name, engine=engine.value))
         for error in all_errors():
             outcome = outcome_of(error())
-            recorder.record(replace(plain, backend=f"b-{number}", code=error.code, outcome=outcome))
+            backend = None if issubclass(error, Exhausted) else f"b-{number}"  # refused before a backend is chosen
+            recorder.record(replace(plain, backend=backend, code=error.code, outcome=outcome, rule="r"))
     log.close()
     lines = [line for line in metrics.render().decode().splitlines() if line.startswith("vlmgw_")]
     assert len(lines) < 2_000
