@@ -9,8 +9,9 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.pump import USAGE_TAIL_BYTES, pump
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.types import RequestId
+from tests.journey.books import Books
 from tests.journey.driver import drive
-from tests.journey.fakes import Books, FakeClient, FakeClock, FakeResponse
+from tests.journey.fakes import FakeClient, FakeClock, FakeResponse
 
 
 def pumped(pieces: list[bytes], editor: AnswerEditor | None = None) -> tuple[FakeClient, ExchangeRecord, bytes]:
