@@ -19,79 +19,20 @@ import typer
 from gateway import __version__
 from gateway.api.auth import hash_key, make_key
 from gateway.app import Gateway
-from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.cli.trial import trial_rows
 from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
-from gateway.config.sources import masked
 from gateway.errors import GatewayError
 from gateway.media.codecs import CodecBackendMissing, describe
 from gateway.media.confine import UnknownUser, probe
 from gateway.media.settings import cgroup_cpus
 from gateway.models.book import ModelBook
-from gateway.policy.policyset import PolicySet
-from gateway.policy.resolve import resolve
 from gateway.types import BackendView
-from gateway.wiring import load_world
 
 ConfigOption = Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-def check(
-    policies: Annotated[Path | None, typer.Argument(help="Directory of policy files.", file_okay=False)] = None,
-    config: ConfigOption = None,
-    json: JsonOption = False,
-) -> None:
-    """Validate configuration and policies, and print every effective policy with where its values come from."""
-    settings = settings_from(config, None, {"policies": None if policies is None else str(policies)})
-    directory = None if settings.policies is None else Path(settings.policies)
-    policy_set = load_policy_set(directory)
-    try:
-        load_world(settings, b"\0" * 32)
-    except (PolicyProblems, ValueError) as error:
-        raise fail("The configuration cannot be used:", [str(error)], code=2) from None
-    rows = list(_effective_rows(policy_set))
-    if json:
-        show_json({"settings": masked(settings), "policies": rows})
-        return
-    for row in rows:
-        values = row["values"]
-        assert isinstance(values, dict)
-        title = f"tenant {row['tenant']}, task {row['task']} ({row['mode']}, version {row['version']})"
-        show_table(title, ("setting", "value", "from"), [(key, v["value"], v["reason"]) for key, v in values.items()])
-    say(f"Configuration is valid: {len(settings.backends)} backend(s), {len(policy_set.tenants)} tenant(s).")
-
-
-def _effective_rows(policies: PolicySet) -> Sequence[dict[str, object]]:
-    rows: list[dict[str, object]] = []
-    for tenant, tenant_policy in policies.tenants.items():
-        for task in tenant_policy.tasks:
-            policy = resolve(policies, tenant=tenant, header_task=task, model=None, body_task=None)
-            values = {
-                key: {"value": _shown(key, getattr(policy, key.rpartition(".")[2])), "reason": reason}
-                for key, reason in policy.reasons.items()
-                if hasattr(policy, key.rpartition(".")[2])
-            }
-            rows.append({
-                "tenant": tenant, "task": task, "mode": policy.mode.value, "version": policy.policy_version,
-                "values": values,
-            })  # fmt: skip
-    return rows
-
-
-# What "no value" means, where it does not mean "no limit".
-_NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host"}
-
-
-def _shown(key: str, value: object) -> str:
-    if value is None and key in _NO_VALUE:
-        return _NO_VALUE[key]
-    if isinstance(value, tuple):
-        return ", ".join(str(entry) for entry in value) or "none"
-    return "no limit" if value is None else str(value)
 
 
 def doctor(

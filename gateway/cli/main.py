@@ -5,9 +5,10 @@ from __future__ import annotations
 import typer
 
 from gateway import __version__
+from gateway.cli.check import check
 from gateway.cli.demo import demo
 from gateway.cli.estimate import estimate
-from gateway.cli.inspect import check, doctor, explain, hash_key_command
+from gateway.cli.inspect import doctor, explain, hash_key_command
 from gateway.cli.process import process
 from gateway.cli.serve import serve
 from gateway.cli.simulator import engine_sim

@@ -55,8 +55,11 @@ def load_policies(directory: Path) -> PolicySet:
         documents.append(document)
     policies, found = build_policy_set(documents)
     problems += found
+    if not documents and not problems:
+        message = "no policy file is here (*.yaml); without limits of your own, start without a folder"
+        problems.append(Problem(str(directory), 1, "", message))
     if problems:
-        raise PolicyProblems(tuple(problems))
+        raise PolicyProblems(tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))))
     return policies
 
 

@@ -23,8 +23,8 @@ import yaml
 
 from gateway.config.settings import BackendConfig, Settings
 from gateway.config.store_address import redis_problems, shared_cache_problems
+from gateway.policy.values import BYTE_UNITS
 
-_BYTE_UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _WITH_UNIT = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Z]+)\s*$")
 _LARGEST = 2**63  # beyond it nothing is a size, a time or a count
 ENVIRONMENT_PREFIX = "VLMGW_"
@@ -115,7 +115,7 @@ class _Reader:
         if found is _BAD:
             unit = metadata.get("unit")
             given = _kind(raw) if metadata.get("secret") else repr(raw)
-            self.say(path, f"must be {_WORDS[hint]}{f' ({unit})' if unit else ''}, not {given}")
+            self.say(path, f"must be {_WORDS[hint]}{f' ({unit})' if unit else ''}, not {given}{_near_unit(raw, unit)}")
             return _BAD
         minimum, maximum, choices = (metadata.get(k) for k in ("minimum", "maximum", "choices"))
         if choices and found not in choices:
@@ -127,6 +127,16 @@ class _Reader:
             self.say(path, f"must be {bounds}, not {raw!r}")
             return _BAD
         return found
+
+
+def _near_unit(raw: object, unit: object) -> str:
+    """A hint at the unit that was probably meant."""
+    written = _WITH_UNIT.match(raw) if isinstance(raw, str) and unit == "bytes" else None
+    if written is None or written[2] in BYTE_UNITS:
+        return ""
+    same = [known for known in BYTE_UNITS if known.lower() == written[2].lower()]
+    units = f"; units are {', '.join(BYTE_UNITS)}"
+    return units + (f"; did you mean {' or '.join(same)}?" if same else "")
 
 
 def _blank(item: Any) -> Any:
@@ -173,9 +183,10 @@ def _number(hint: Any, raw: str, unit: str) -> Any:
         found = _WITH_UNIT.match(raw)
     if not found:
         return _BAD
-    number, suffix = float(found[1]), found[2].lower()
-    if unit == "bytes" and suffix in _BYTE_UNITS:
-        return int(number * _BYTE_UNITS[suffix])
+    number, suffix = float(found[1]), found[2]
+    # As in policies: 64Mb could be bits, and 64mib anything; a unit is written as it is meant.
+    if unit == "bytes" and suffix in BYTE_UNITS:
+        return int(number * BYTE_UNITS[suffix])
     if unit == "s" and suffix in ("s", "ms"):
         return hint(number if suffix == "s" else number / 1000)
     return _BAD

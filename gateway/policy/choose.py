@@ -49,6 +49,12 @@ class ChooseRule:
     max_images: int | None = None
     has_tools: bool | None = None
 
+    def __str__(self) -> str:
+        asks = {name: getattr(self, name) for name in (*_PATTERNS, "min_images", "max_images", "has_tools")}
+        asks["headers"] = dict(self.headers) or None
+        told = ", ".join(f"{name}: {value}" for name, value in asks.items() if value is not None)
+        return f"{self.task} for {told or 'all others'}"
+
     def fits(self, asked: Asked) -> bool:
         """Whether everything that the rule asks is so."""
         if self.min_images is not None and asked.image_count < self.min_images:

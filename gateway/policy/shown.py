@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from enum import StrEnum
 
+from gateway.policy.choose import ChooseRule
 from gateway.policy.effective import EngineFields, OnExcess
 from gateway.types import Size
 
@@ -23,8 +24,10 @@ def plain(value: object) -> object:
             return others.value
         case EngineFields(others=others, named=named):
             return {"others": others.value} | {name: action.value for name, action in named}
-        case Size():
+        case Size() | ChooseRule():
             return str(value)
+        case dict():
+            return {str(key): plain(each) for key, each in value.items()}
         case tuple() if value and all(_is_pair(item) for item in value):
             return {str(key): plain(each) for key, each in value}
         case tuple() | list():

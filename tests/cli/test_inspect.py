@@ -1,4 +1,4 @@
-"""``check``, ``doctor``, ``explain``, ``hash-key``: they look and tell; only the doctor sends a few pictures."""
+"""``doctor``, ``explain``, ``hash-key``: they look and tell; only the doctor sends a few pictures."""
 
 from __future__ import annotations
 
@@ -19,55 +19,6 @@ SHIPPED = str(Path(__file__).parents[2] / "policies")
 def write(path: Path, text: str) -> str:
     path.write_text(text, encoding="utf-8")
     return str(path)
-
-
-# --- check -----------------------------------------------------------------------------------------------------------
-
-
-def test_the_shipped_policies_are_shown_with_where_each_value_comes_from() -> None:
-    ran = run("check", SHIPPED)
-    assert ran.code == 0
-    assert "tenant documents, task ocr" in ran.out
-    assert "documents.yaml:21 tasks.ocr.max_pixels" in ran.out
-    assert "built-in default" not in ran.out.split("tenant documents, task ocr")[1]
-    assert "Configuration is valid" in ran.err
-
-
-def test_check_as_json() -> None:
-    told = run("check", SHIPPED, "--json").json
-    ocr = next(each for each in told["policies"] if (each["tenant"], each["task"]) == ("documents", "ocr"))
-    assert ocr["values"]["max_pixels"]["value"] == "4194304"
-    assert ocr["values"]["hosts"]["value"] == "*.archive.example.com, scans.example.com"
-
-
-def test_secrets_are_masked(tmp_path: Path) -> None:
-    config = write(tmp_path / "gateway.yaml", f"backends: [{{url: '{NOBODY}', api_key: hush-hush}}]")
-    ran = run("check", "--config", config, "--json")
-    assert ran.code == 0
-    assert "hush-hush" not in ran.out
-
-
-def test_every_problem_of_the_policies_is_told_at_once(tmp_path: Path) -> None:
-    write(tmp_path / "default.yaml", "rules:\n  max_image: 3\n  max_image_bytes: 3Mib\n")
-    ran = run("check", str(tmp_path))
-    assert ran.code == 2
-    assert "default.yaml:2 rules.max_image: unknown key; did you mean max_images?" in ran.err
-    assert "did you mean MiB?" in ran.err
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("server: {prot: 3}", "server.prot: unknown setting; did you mean port?"),
-        ("models: {m: {checkpoint: nothing}}", "models.m.checkpoint: the catalogue has no 'nothing'"),
-        ("backends: [{url: nonsense}]", "must be an http:// or https:// URL"),
-        ("a: [", "gateway.yaml"),
-    ],
-)
-def test_problems_of_the_configuration(tmp_path: Path, text: str, said: str) -> None:
-    ran = run("check", "--config", write(tmp_path / "gateway.yaml", text))
-    assert ran.code == 2
-    assert said in ran.err
 
 
 # --- doctor ----------------------------------------------------------------------------------------------------------

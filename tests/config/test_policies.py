@@ -45,9 +45,9 @@ def test_all_mistakes_of_all_files_come_at_once(tmp_path: Path) -> None:
         "policies/a.yaml:2",
         "policies/a.yaml:3",
         "policies/b.yaml:3:",
-        "policies/d.yaml:1:",
         "policies/c.yaml:1",
         "policies/c.yaml:2",
+        "policies/d.yaml:1:",
     ]
 
 
@@ -55,6 +55,13 @@ def test_a_yml_file_is_not_passed_over_in_silence(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, acme="tenant: acme")
     (folder / "default.yml").write_text("rules: {max_images: 7}")
     assert problems_of(folder) == ["policies/default.yml:1: is not read: names of policy files end in .yaml"]
+
+
+def test_a_folder_without_policies_says_so(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path)
+    (folder / "README.md").write_text("nothing yet")
+    (found,) = problems_of(folder)
+    assert "no policy file is here (*.yaml)" in found
 
 
 def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
