@@ -6,7 +6,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
           "mypy $(wildcard gateway tests benchmarks)" "lint-imports --no-logo"
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format cases bench engine-test
+.PHONY: help setup demo test check format cases fuzz bench engine-test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -31,6 +31,9 @@ format: setup   ## rewrite what can be rewritten
 
 cases: setup    ## the shared cases against a real gateway
 	@.ci/cases $(or $(ARGS),tests/cases)
+
+fuzz: setup     ## damaged files of every format through real workers; ARGS="100000 --seed 2"
+	@$(PYTHON_ENV)/python -m tests.fuzz $(ARGS)
 
 bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
 	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)

@@ -1,0 +1,209 @@
+"""Damaged files of every format through real workers, as a request would bring them, and a verdict.
+
+Every input is either accepted or refused with one documented error. Whatever else happens is a finding: an error of
+ours, a worker that is not replaced, memory that grows. An input is made from the seed and its number alone, so a
+finding is repeated with ``python -m tests.fuzz --seed S --only N``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gateway.errors import GatewayBug, GatewayError, ImageWorkerLost, Rejected
+from gateway.media.codecs import default_backend
+from gateway.media.process import WORKER_COMMAND
+from gateway.media.service import MediaService
+from gateway.media.settings import MIB, MediaSettings, PoolSettings
+from gateway.media.shm import HeapBody
+from gateway.ports import MediaScope, PrepareJob, SourceRef
+from gateway.types import Change, ImagePlan, ImageTokens, LongString, OutputFormat, Probe, Size, Span, TenantId
+from tests.fuzz.corpus import corpus
+from tests.fuzz.growth import slope
+from tests.fuzz.mutate import mutate
+
+# Few pixels: what a worker keeps for the largest picture so far would hide what it loses with every one.
+_SCOPE = MediaScope(TenantId("fuzz"), 4 * MIB, 250_000, hosts=(), deadline_s=60.0)
+_TOKENS = ImageTokens(1, 0, 2, (1, 1, 1), 1, 4)
+_TYPES = ("image/png", "image/jpeg", "image/webp", "application/octet-stream")
+_SAMPLE_EVERY = 250
+# Memory is looked at once allocators and caches have filled: the first fifth of a run does that.
+_SETTLED_AT = 0.2
+_MAX_GROWTH_BYTES = 16 * MIB
+_MAX_FINDINGS = 20
+
+
+@dataclass
+class Verdict:
+    """What became of the inputs. ``findings`` says what must not be; none makes a run good."""
+
+    inputs: int
+    seed: int
+    accepted: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    lost: list[int] = field(default_factory=list)
+    findings: list[str] = field(default_factory=list)
+    restarts: dict[str, int] = field(default_factory=dict)
+    growth_bytes: dict[str, int] = field(default_factory=dict)
+    memory_bytes: dict[str, int] = field(default_factory=dict)
+    took_s: float = 0.0
+
+    def told(self) -> dict[str, object]:
+        """The closing line."""
+        return {
+            "fuzz": "ok" if not self.findings else "findings",
+            "inputs": self.inputs,
+            "seed": self.seed,
+            "accepted": self.accepted,
+            "refused": dict(sorted(self.refused.items())),
+            "workers_lost_to": self.lost[:_MAX_FINDINGS],
+            "restarts": self.restarts,
+            "growth_bytes": self.growth_bytes,
+            "memory_bytes": self.memory_bytes,
+            "seconds": round(self.took_s, 1),
+            "findings": self.findings[:_MAX_FINDINGS],
+        }
+
+
+class NoWeb:
+    """Nothing is fetched here."""
+
+    async def fetch(self, url: str, **how: object) -> bytes:
+        raise AssertionError(f"a file that makes the gateway fetch {url}")
+
+
+def make_input(seed: int, number: int, files: Sequence[bytes]) -> bytes:
+    """The file of this number. The first ones are the corpus itself, undamaged."""
+    if number < len(files):
+        return files[number]
+    rng = random.Random(f"{seed}/{number}")
+    return mutate(files[rng.randrange(len(files))], files, rng)
+
+
+async def drive(inputs: int, seed: int, *, first: int = 0, say: Callable[[str], None] = lambda line: None) -> Verdict:
+    """Send inputs ``first`` to ``inputs``; ``say`` hears of progress."""
+    verdict = Verdict(inputs, seed)
+    names, files = zip(*corpus().items(), strict=True)
+    began_s = time.monotonic()
+    async with _service() as service:
+        numbers = iter(range(first, inputs))
+        samples: list[tuple[float, float, float]] = []
+
+        async def work() -> None:
+            for number in numbers:
+                await _one(service, number, make_input(seed, number, files), verdict)
+                if number % _SAMPLE_EVERY == 0:
+                    samples.append((number, _own_bytes(), _largest_worker_bytes(service)))
+                if number and number % 10_000 == 0:
+                    say(f"{number} inputs, {verdict.accepted} accepted, {len(verdict.lost)} lost, {samples[-1]}")
+
+        await asyncio.gather(*(work() for _ in range(2 * (os.cpu_count() or 1))))
+        await _judge_workers(service, verdict)
+    for number, name in enumerate(names[: max(0, inputs - first)] if first == 0 else ()):
+        if number in verdict.lost:
+            verdict.findings.append(f"the undamaged {name} lost its worker")
+    verdict.took_s = time.monotonic() - began_s
+    _judge_growth(samples, verdict)
+    return verdict
+
+
+@asynccontextmanager
+async def _service() -> AsyncIterator[MediaService]:
+    """A small gateway's image pipeline: caches that fill at once, workers that are never too old to grow."""
+    pool = PoolSettings(
+        codec_backend=default_backend(),
+        worker_memory_bytes=512 * MIB,
+        output_bytes=16 * MIB,
+        recycle_jobs=1 << 62,
+        recycle_growth_bytes=1 << 40,
+        job_deadline_s=10.0,
+    )
+    settings = MediaSettings(
+        content_key=bytes(32), seed=1, pool=pool, slab_bytes=64 * MIB, prepared_cache_bytes=MIB, facts_cache_entries=128
+    )
+    service = MediaService(settings, NoWeb(), command=WORKER_COMMAND)
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.stop()
+
+
+async def _one(service: MediaService, number: int, file: bytes, verdict: Verdict) -> None:
+    rng = random.Random(number)
+    text = f"data:{rng.choice(_TYPES)};base64,".encode() + base64.b64encode(file)
+    body = HeapBody(text)
+    source = SourceRef("image", LongString(Span(0, len(text)), has_escapes=False))
+    try:
+        looked = await service.look(body, [source], _SCOPE)
+        try:
+            facts = looked.facts[0]
+            verdict.kinds[facts.probe.format.value] += 1
+            job = PrepareJob(source, facts, _plan(facts.probe, rng, service.plan_version))
+            (result,) = await service.prepare(body, looked, [job], _SCOPE)
+            assert result.prepared.data_url.startswith(b"data:image/")
+            verdict.accepted += 1
+        finally:
+            looked.close()
+    except ImageWorkerLost as error:
+        verdict.refused[error.code] += 1
+        verdict.lost.append(number)
+    except GatewayError as error:
+        verdict.refused[error.code] += 1
+        if not isinstance(error, Rejected) or isinstance(error, GatewayBug):
+            verdict.findings.append(f"input {number}: {error.code}: {error.detail}")
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
+        verdict.findings.append(f"input {number}: {type(error).__name__}: {error}")
+
+
+def _plan(probe: Probe, rng: random.Random, version: str) -> ImagePlan:
+    size = probe.upright
+    shrink = rng.choice((1, 1, 2, 5, 16))
+    target = Size(max(1, min(size.width, 256) // shrink), max(1, min(size.height, 256) // shrink))
+    output = rng.choice(tuple(OutputFormat))
+    return ImagePlan(size, target, (Change.RESIZED,), output, 90, (255, 255, 255), version, _TOKENS, _TOKENS)
+
+
+async def _judge_workers(service: MediaService, verdict: Verdict) -> None:
+    """Every worker that was lost has been replaced."""
+    width = PoolSettings().workers
+    until_s = time.monotonic() + 30
+    while service.facts().pool.workers < width and time.monotonic() < until_s:  # noqa: ASYNC110 - other processes
+        await asyncio.sleep(0.01)
+    facts = service.facts()
+    verdict.restarts = dict(facts.pool.restarts)
+    if facts.pool.workers != width:
+        verdict.findings.append(f"{facts.pool.workers} of {width} workers are left")
+    if facts.slab_in_use_bytes:
+        verdict.findings.append(f"{facts.slab_in_use_bytes} bytes of shared memory were not given back")
+    if forbidden := facts.pool.restarts.get("forbidden"):
+        verdict.findings.append(f"{forbidden} workers were ended by the system call filter")
+
+
+def _judge_growth(samples: Sequence[tuple[float, float, float]], verdict: Verdict) -> None:
+    settled = sorted(sample for sample in samples if sample[0] >= _SETTLED_AT * verdict.inputs)
+    for index, name in ((1, "gateway"), (2, "worker")):
+        line = [(sample[0], sample[index]) for sample in settled]
+        verdict.growth_bytes[name] = int(slope(line) * verdict.inputs)
+        verdict.memory_bytes[name] = int(line[-1][1]) if line else 0
+        if verdict.growth_bytes[name] > _MAX_GROWTH_BYTES:
+            verdict.findings.append(f"{name}: {verdict.growth_bytes[name]} bytes of growth in {verdict.inputs} inputs")
+
+
+def _own_bytes() -> float:
+    fields = Path("/proc/self/statm").read_text().split()
+    return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _largest_worker_bytes(service: MediaService) -> float:
+    facts = service.facts().pool
+    return facts.rss_bytes / max(1, facts.workers)
