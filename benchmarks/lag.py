@@ -1,7 +1,10 @@
 """How late the loop is while the image pool is asked for four times what it can do, against the idle loop, in one run.
 
 The gateway runs inside this process with real workers, beside a canary of finer grain than its own; the load comes from
-other processes. Idle and saturated stretches alternate. Refusals are wanted here: they must not queue behind work.
+other processes. Idle and saturated stretches alternate. The line in front of the workers has room for half of what is
+asked at once; the rest is refused, and so is now and then what a probe asks besides: how long a refusal takes is
+measured, since it must not queue behind work. Where the kernel tells (``/proc/self/schedstat``), how long the loop was
+kept from a CPU is told apart from how long it was at work itself.
 """
 
 from __future__ import annotations
@@ -9,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import os
 import statistics
 import sys
 import time
@@ -18,6 +20,8 @@ from pathlib import Path
 from typing import cast
 
 import httpx
+import numpy as np
+import simplejpeg
 
 from benchmarks.contenders import module, started
 from benchmarks.pictures import build, own_pictures
@@ -26,11 +30,15 @@ from benchmarks.timing import Options, machine_facts
 from gateway.app import Gateway
 from gateway.config.settings import Settings
 from gateway.config.sources import load_settings
+from gateway.media.priority import step_back
 from gateway.media.settings import cgroup_cpus
 
 _PERIOD_S = 0.005
 _STRETCH_S = 8.0
 _OVERLOAD = 4
+_PROBE_PAUSE_S = 0.05
+# Latencies in milliseconds by status.
+_Asked = dict[str, list[float]]
 _JSON = {"Content-Type": "application/json"}
 
 
@@ -45,6 +53,12 @@ async def _lags_ms(duration_s: float) -> list[float]:
     return lags
 
 
+def _kept_waiting_s() -> float:
+    """How long this thread was ready to run and did not, since it began; 0 where the kernel does not tell."""
+    path = Path("/proc/thread-self/schedstat")
+    return int(path.read_text().split()[1]) / 1e9 if path.is_file() else 0.0
+
+
 def _percentile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
@@ -56,68 +70,133 @@ async def _measure(port: int, picture: Path, rounds: int) -> dict[str, object]:
         "server.admin_port": 0,
         "server.settle_s": 0,
         "log.access": False,
-        # Room for what is asked at once, so that the pool stays full instead of refusing everything.
-        "media.max_queue_jobs": 4 * _OVERLOAD * cgroup_cpus(),
+        # Room for half of what is asked at once: the pool stays full, and the rest is refused.
+        "media.max_queue_jobs": _OVERLOAD * cgroup_cpus() // 2,
     }
     settings: Settings = load_settings(None, environment={}, flags=flags)
     gateway = Gateway(settings)
     listening = await gateway.start()
     idle: list[float] = []
     busy: list[float] = []
-    answered: dict[str, int] = {}
+    waited_s = {"idle": 0.0, "saturated": 0.0}
+    loads: list[_Asked] = []
+    probes: list[_Asked] = []
     try:
         await _lags_ms(1.0)
         for _ in range(rounds):
+            before_s = _kept_waiting_s()
             idle += await _lags_ms(_STRETCH_S)
-            arguments = module("benchmarks.lag", str(listening.data), str(picture), str(_STRETCH_S + 2))
-            load = await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
+            waited_s["idle"] += _kept_waiting_s() - before_s
+            load = await _start("load", listening.data, picture)
+            probe = await _start("probe", listening.data, picture)
             await asyncio.sleep(1.0)
+            before_s = _kept_waiting_s()
             busy += await _lags_ms(_STRETCH_S)
-            output, _ = await load.communicate()
-            for status, count in json.loads(output).items():
-                answered[status] = answered.get(status, 0) + count
+            waited_s["saturated"] += _kept_waiting_s() - before_s
+            loads.append(json.loads((await load.communicate())[0]))
+            probes.append(json.loads((await probe.communicate())[0]))
     finally:
         await gateway.stop()
-    idle_p99, busy_p99 = _percentile(idle, 0.99), _percentile(busy, 0.99)
     return {
-        "lag_p99_ratio": round(busy_p99 / idle_p99, 2),
-        "idle": {"p50_ms": round(statistics.median(idle), 3), "p99_ms": round(idle_p99, 3)},
-        "saturated": {"p50_ms": round(statistics.median(busy), 3), "p99_ms": round(busy_p99, 3)},
-        "answered": answered,
+        "lag_p99_ratio": round(_percentile(busy, 0.99) / _percentile(idle, 0.99), 2),
+        "idle": _lag_facts(idle, waited_s["idle"] / rounds),
+        "saturated": _lag_facts(busy, waited_s["saturated"] / rounds),
+        "answered": _latencies(loads),
+        "probe": _latencies(probes),
         "machine": machine_facts(),
     }
 
 
-async def _load(port: int, picture: Path, duration_s: float) -> dict[str, int]:
-    """Ask with four times as many requests at once as there are CPUs, each with an image not seen before.
-
-    The asker stands for other machines, so it yields to everything here and builds its bodies by joining bytes.
-    """
-    os.nice(19)
-    data = await asyncio.to_thread(picture.read_bytes)
-    data += bytes(-len(data) % 3)  # so that what is appended continues the same base64
-    prompt = {
-        "model": MODEL,
-        "messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "@"}}]}],
+def _lag_facts(lags_ms: list[float], waited_s: float) -> dict[str, float]:
+    return {
+        "p50_ms": round(statistics.median(lags_ms), 3),
+        "p99_ms": round(_percentile(lags_ms, 0.99), 3),
+        "kept_from_cpu_ms_per_s": round(1000 * waited_s / _STRETCH_S, 1),
     }
-    head, tail = json.dumps(prompt).split("@")
-    front = head.encode() + b"data:image/jpeg;base64," + base64.b64encode(data)
+
+
+def _latencies(asked: list[_Asked]) -> dict[str, dict[str, float]]:
+    """By status: how many, and how long they took."""
+    taken: dict[str, list[float]] = {}
+    for each in asked:
+        for status, latencies_ms in each.items():
+            taken.setdefault(status, []).extend(latencies_ms)
+    return {
+        status: {
+            "count": len(latencies_ms),
+            "p50_ms": round(statistics.median(latencies_ms), 1),
+            "p99_ms": round(_percentile(latencies_ms, 0.99), 1),
+        }
+        for status, latencies_ms in sorted(taken.items())
+    }
+
+
+async def _start(part: str, port: int, picture: Path) -> asyncio.subprocess.Process:
+    arguments = module("benchmarks.lag", part, str(port), str(picture), str(_STRETCH_S + 2))
+    return await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE, start_new_session=True)
+
+
+class _Body:
+    """A request with an image that was not seen before, as often as wanted; bodies are built by joining bytes."""
+
+    def __init__(self, file: bytes) -> None:
+        file += bytes(-len(file) % 3)  # so that what is appended continues the same base64
+        image = {"type": "image_url", "image_url": {"url": "@"}}
+        head, tail = json.dumps({"model": MODEL, "messages": [{"role": "user", "content": [image]}]}).split("@")
+        self._front = head.encode() + b"data:image/jpeg;base64," + base64.b64encode(file)
+        self._tail = tail.encode()
+
+    def numbered(self, number: str) -> bytes:
+        """Bytes behind the end of a JPEG change its identity, not its pixels."""
+        return self._front + base64.b64encode(number.encode()) + self._tail
+
+
+async def _ask(client: httpx.AsyncClient, body: bytes, asked: _Asked) -> None:
+    began_s = time.monotonic()
+    with suppress(httpx.TransportError):
+        answer = await client.post("/v1/chat/completions", content=body, headers=_JSON)
+        asked.setdefault(str(answer.status_code), []).append(1000 * (time.monotonic() - began_s))
+
+
+def _client(port: int) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False)
+
+
+async def _load(port: int, file: bytes, duration_s: float) -> _Asked:
+    """Ask with four times as many requests at once as there are CPUs; a refused one comes back after a second.
+
+    The asker stands for other machines, so it yields to everything here.
+    """
+    step_back(19)
+    body, asked = _Body(file), _Asked()
     end_s = time.monotonic() + duration_s
-    counts: dict[str, int] = {}
 
     async def ask_on(client: httpx.AsyncClient, number: int) -> None:
         sent = 0
         while time.monotonic() < end_s:
             sent += 1
-            # Bytes behind the end of a JPEG change its identity, not its pixels.
-            body = front + base64.b64encode(f"{number}.{sent}".encode()) + tail.encode()
-            with suppress(httpx.TransportError):
-                answer = await client.post("/v1/chat/completions", content=body, headers=_JSON)
-                counts[str(answer.status_code)] = counts.get(str(answer.status_code), 0) + 1
+            refused = len(asked.get("503", ()))
+            await _ask(client, body.numbered(f"{number}.{sent}"), asked)
+            if len(asked.get("503", ())) > refused:
+                await asyncio.sleep(1.0)
 
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=60, trust_env=False) as client:
+    async with _client(port) as client:
         await asyncio.gather(*(ask_on(client, number) for number in range(_OVERLOAD * cgroup_cpus())))
-    return counts
+    return asked
+
+
+async def _probe(port: int, file: bytes, duration_s: float) -> _Asked:
+    """Ask once in a while with a small picture, one request at a time."""
+    pixels = simplejpeg.decode_jpeg(file, colorspace="RGB")[:1536, :2048]
+    body, asked = _Body(simplejpeg.encode_jpeg(np.ascontiguousarray(pixels), quality=80)), _Asked()
+    end_s = time.monotonic() + duration_s
+    async with _client(port) as client:
+        sent = 0
+        while time.monotonic() < end_s:
+            sent += 1
+            await _ask(client, body.numbered(f"probe.{sent}"), asked)
+            await asyncio.sleep(_PROBE_PAUSE_S)
+    return asked
 
 
 def run(options: Options) -> dict[str, object]:
@@ -131,9 +210,18 @@ def run(options: Options) -> dict[str, object]:
 def table(report: dict[str, object]) -> list[str]:
     """Lines for people."""
     parts = {name: cast("dict[str, float]", report[name]) for name in ("idle", "saturated")}
-    lines = [f"{name:10} p50 {part['p50_ms']:7.3f} ms  p99 {part['p99_ms']:7.3f} ms" for name, part in parts.items()]
+    lines = [
+        f"{name:10} p50 {part['p50_ms']:7.3f} ms  p99 {part['p99_ms']:7.3f} ms"
+        f"  kept from a CPU {part['kept_from_cpu_ms_per_s']:6.1f} ms a second"
+        for name, part in parts.items()
+    ]
+    for name in ("answered", "probe"):
+        for status, taken in cast("dict[str, dict[str, float]]", report[name]).items():
+            times = f"p50 {taken['p50_ms']:8.1f} ms  p99 {taken['p99_ms']:8.1f} ms"
+            lines.append(f"{name:10} {status} {int(taken['count']):6}  {times}")
     return [*lines, f"saturated / idle at p99: {report['lag_p99_ratio']}"]
 
 
 if __name__ == "__main__":
-    print(json.dumps(asyncio.run(_load(int(sys.argv[1]), Path(sys.argv[2]), float(sys.argv[3])))))
+    _part = {"load": _load, "probe": _probe}[sys.argv[1]]
+    print(json.dumps(asyncio.run(_part(int(sys.argv[2]), Path(sys.argv[3]).read_bytes(), float(sys.argv[4])))))

@@ -96,9 +96,10 @@ def cut(buffer: Buffer, start: int, stop: int, limits: Limits = ON_LOOP) -> Skel
     if stop <= start:
         raise NotJson("The body is empty; a JSON object is expected.")
     strings = _long_strings(buffer, start, stop, limits)
+    parsed_bytes = stop - start - sum(span.byte_count for span in strings)
+    if parsed_bytes > limits.parsed_bytes:
+        raise TooComplex(detail=f"{parsed_bytes} bytes would have to be parsed")
     text, cuts, tag = _skeleton_text(buffer, start, stop, strings)
-    if len(text) > limits.parsed_bytes:
-        raise TooComplex(detail=f"{len(text)} bytes would have to be parsed")
     _check_nesting(text, limits)
     tree: JsonObject = {}
     skeleton = Skeleton(tree, text, start, cuts, tuple([each.text.stop for each in cuts]))
@@ -147,32 +148,42 @@ def _long_strings(buffer: Buffer, start: int, stop: int, limits: Limits) -> list
 
 def _string_end(buffer: Buffer, content: int, stop: int, slow_limit: int) -> tuple[int, int]:
     """The closing quote of the string whose content begins at ``content``, and the bytes looked at one by one."""
-    position = content
+    position, slow_bytes = content, 0
     for _ in range(_QUICK_SEARCHES):
         quote = buffer.find(b'"', position, stop)
         if quote < 0:
-            return -1, 0
-        if not _is_escaped(buffer, content, quote):
-            return quote, 0
+            return -1, slow_bytes
+        backslashes = _backslashes_before(buffer, content, quote, slow_limit - slow_bytes)
+        slow_bytes += backslashes
+        if backslashes % 2 == 0:
+            return quote, slow_bytes
         position = quote + 1
-    window = min(stop, position + slow_limit)
+    window = min(stop, position + slow_limit - slow_bytes)
     quote = scan.closing_quote(buffer, position, window)
     if quote < 0 and window < stop:
         raise TooComplex(detail="a string with too many escaped quotes")
-    return quote, (window if quote < 0 else quote) - position
+    return quote, slow_bytes + (window if quote < 0 else quote) - position
 
 
-def _is_escaped(buffer: Buffer, content: int, quote: int) -> bool:
-    """Whether an odd number of backslashes stands before the quote."""
+# Compared whole, piece by piece, as long as there is nothing else.
+_BACKSLASHES = b"\\" * 16_384
+
+
+def _backslashes_before(buffer: Buffer, content: int, quote: int, limit: int) -> int:
+    """How many backslashes stand in a row before the quote. Raises TooComplex for more than ``limit``."""
     if quote == content or buffer[quote - 1 : quote] != b"\\":
-        return False
-    width = 64
-    while True:
-        before = buffer[max(content, quote - width) : quote]
-        backslashes = len(before) - len(before.rstrip(b"\\"))
-        if backslashes < len(before) or quote - width <= content:
-            return backslashes % 2 == 1
-        width *= 8
+        return 0
+    first, width = quote, 64
+    while first > content:
+        before = buffer[max(content, first - width) : first]
+        if before != _BACKSLASHES[: len(before)]:
+            first -= len(before) - len(before.rstrip(b"\\"))
+            break
+        first -= len(before)
+        if quote - first > limit:
+            raise TooComplex(detail="a string with too many backslashes before its end")
+        width = len(_BACKSLASHES)
+    return quote - first
 
 
 def _skeleton_text(buffer: Buffer, start: int, stop: int, strings: list[Span]) -> tuple[bytes, tuple[Cut, ...], bytes]:

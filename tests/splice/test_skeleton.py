@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import mmap
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -252,3 +253,28 @@ def test_offsets_of_the_skeleton_lead_back_to_the_body(tree: Any) -> None:
     for offset in set(range(len(skeleton.text))) - inside:
         at = skeleton.absolute(offset)
         assert body[at : at + 1] == skeleton.text[offset : offset + 1]
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 31, 32, 33, 8_191, 8_192, 8_193, 16_416, 100_000])
+@pytest.mark.parametrize("start", [b"", b"x", b"x" * 600])
+def test_backslashes_before_the_end_are_told_in_pairs(pairs: int, start: bytes) -> None:
+    content = start + b"\\\\" * pairs
+    for escaped_quote in (b"", b'\\"' + b"y" * 700):
+        body = b'{"a":"' + content + escaped_quote + b'","b":1}'
+        tree = filled_in(whole(body).tree, body)
+        assert tree == json.loads(body)
+
+
+def test_a_string_of_nothing_but_backslashes_is_given_up_before_all_are_looked_at() -> None:
+    body = b'{"a":"' + b"\\" * (4 << 20) + b'"}'
+    with pytest.raises(TooComplex) as caught:
+        whole(body)
+    assert "backslashes" in str(caught.value.detail)
+    assert cut(body, 0, len(body), replace(OFF_LOOP, parsed_bytes=8 << 20)).tree.keys() == {"a"}
+
+
+def test_backslashes_count_towards_what_is_looked_at_in_the_whole_body() -> None:
+    body = json.dumps({"a": ["\\" * 200_000] * 5}).encode()
+    with pytest.raises(TooComplex):
+        whole(body)
+    assert filled_in(cut(body, 0, len(body), OFF_LOOP).tree, body) == json.loads(body)
