@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import statistics
 import sys
 import time
@@ -30,7 +31,6 @@ from benchmarks.timing import Options, machine_facts
 from gateway.app import Gateway
 from gateway.config.settings import Settings
 from gateway.config.sources import load_settings
-from gateway.media.priority import step_back
 from gateway.media.settings import cgroup_cpus
 
 _PERIOD_S = 0.005
@@ -133,7 +133,7 @@ def _latencies(asked: list[_Asked]) -> dict[str, dict[str, float]]:
 
 async def _start(part: str, port: int, picture: Path) -> asyncio.subprocess.Process:
     arguments = module("benchmarks.lag", part, str(port), str(picture), str(_STRETCH_S + 2))
-    return await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE, start_new_session=True)
+    return await asyncio.create_subprocess_exec(*arguments, stdout=asyncio.subprocess.PIPE)
 
 
 class _Body:
@@ -167,7 +167,7 @@ async def _load(port: int, file: bytes, duration_s: float) -> _Asked:
 
     The asker stands for other machines, so it yields to everything here.
     """
-    step_back(19)
+    os.nice(19)
     body, asked = _Body(file), _Asked()
     end_s = time.monotonic() + duration_s
 

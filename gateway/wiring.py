@@ -120,6 +120,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
         codec_backend=codec_backend(settings),
         job_deadline_s=m.job_deadline_s,
         worker_memory_bytes=m.worker_memory_bytes,
+        worker_nice=m.worker_nice,
         max_queue_jobs=m.max_queue_jobs,
         sandbox=cast("SandboxMode", m.sandbox),  # the setting's choices
         sandbox_user=m.sandbox_user,

@@ -10,8 +10,9 @@ import asyncio
 
 from aiohttp import HttpVersion11, web
 
-from gateway.errors import BodyMemoryExhausted, BodyTooLarge, Malformed, UnsupportedEncoding
-from gateway.media.shm import Extent, HeapBody, Slab, SlabBody
+from gateway.api.uploads import Upload, Uploads
+from gateway.errors import BodyTooLarge, Malformed, UnsupportedEncoding
+from gateway.media.shm import Extent, HeapBody, SlabBody
 from gateway.ports import Body
 
 # Below this a body is cheaper on the heap than in an extent; images that small are copied into shared memory later.
@@ -51,12 +52,20 @@ async def next_piece(request: web.BaseRequest, silence_s: float) -> bytes:
         async with asyncio.timeout(silence_s):
             return await request.content.readany()
     except TimeoutError:
-        raise Malformed(f"No byte of the body came for {silence_s:g} seconds.") from None
+        raise _silent(silence_s) from None
     except web.RequestPayloadError as error:
-        raise Malformed("The body's framing is broken.", detail=str(error)) from error
+        raise _broken(error) from error
 
 
-async def read_body(request: web.BaseRequest, slab: Slab, limit_bytes: int, silence_s: float) -> Body:
+def _silent(silence_s: float) -> Malformed:
+    return Malformed(f"No byte of the body came for {silence_s:g} seconds.")
+
+
+def _broken(error: web.RequestPayloadError) -> Malformed:
+    return Malformed("The body's framing is broken.", detail=str(error))
+
+
+async def read_body(request: web.BaseRequest, uploads: Uploads, limit_bytes: int, silence_s: float) -> Body:
     """Read the whole body. The caller owns it and closes it.
 
     Raises UnsupportedEncoding, BodyTooLarge, BodyMemoryExhausted (too many large bodies in flight), and Malformed for
@@ -66,7 +75,7 @@ async def read_body(request: web.BaseRequest, slab: Slab, limit_bytes: int, sile
     await invite(request)
     declared = request.content_length
     if declared is not None and declared > SMALL_BODY_BYTES:
-        return await _read_into(request, _take(slab, declared), b"", slab, limit_bytes, silence_s)
+        return await _read_large(request, uploads, b"", declared, limit_bytes, silence_s)
     pieces: list[bytes] = []
     total = 0
     while piece := await next_piece(request, silence_s):
@@ -76,36 +85,51 @@ async def read_body(request: web.BaseRequest, slab: Slab, limit_bytes: int, sile
             raise _too_large(limit_bytes)
         if total > SMALL_BODY_BYTES:
             # A chunked body of unknown length turned out to be large.
-            extent = _take(slab, min(max(total * 4, 1 << 20), limit_bytes))
-            return await _read_into(request, extent, b"".join(pieces), slab, limit_bytes, silence_s)
+            room_bytes = min(max(total * 4, 1 << 20), limit_bytes)
+            return await _read_large(request, uploads, b"".join(pieces), room_bytes, limit_bytes, silence_s)
     return HeapBody(pieces[0] if len(pieces) == 1 else b"".join(pieces))
 
 
-def _take(slab: Slab, byte_count: int) -> Extent:
-    extent = slab.take(byte_count)
-    if extent is None:
-        raise BodyMemoryExhausted(retry_after_s=1.0)
-    return extent
-
-
-async def _read_into(
-    request: web.BaseRequest, extent: Extent, head: bytes, slab: Slab, limit_bytes: int, silence_s: float
+async def _read_large(
+    request: web.BaseRequest, uploads: Uploads, head: bytes, room_bytes: int, limit_bytes: int, silence_s: float
 ) -> Body:
+    upload = uploads.begin()
+    extent: Extent | None = None
     length = len(head)
     try:
+        extent = await uploads.room(upload, room_bytes)
         extent.view[:length] = head
-        while piece := await next_piece(request, silence_s):
+        while piece := await _next_of(upload, request, silence_s):
             end = length + len(piece)
             if end > limit_bytes:
                 raise _too_large(limit_bytes)
             if end > extent.byte_count:
-                larger = _take(slab, min(max(end, extent.byte_count * 2), limit_bytes))
+                larger = await uploads.room(upload, min(max(end, extent.byte_count * 2), limit_bytes))
                 larger.view[:length] = extent.view[:length]
                 extent.close()
                 extent = larger
             extent.view[length:end] = piece
-            length = end
+            length = upload.received_bytes = end
     except BaseException:
-        extent.close()
+        if extent is not None:
+            extent.close()
         raise
+    finally:
+        uploads.end(upload)
     return SlabBody(extent, length)
+
+
+async def _next_of(upload: Upload, request: web.BaseRequest, silence_s: float) -> bytes:
+    """`next_piece` of a body that may be given up while it is waited for."""
+    if request.content.is_eof() and request.content.exception() is None:
+        return request.content.read_nowait()
+    try:
+        async with asyncio.timeout(silence_s) as upload.patience:
+            return await request.content.readany()
+    except TimeoutError:
+        upload.check()
+        raise _silent(silence_s) from None
+    except web.RequestPayloadError as error:
+        raise _broken(error) from error
+    finally:
+        upload.patience = None

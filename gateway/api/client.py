@@ -15,10 +15,10 @@ from multidict import CIMultiDict
 
 from gateway.api.body import invite, next_piece, read_body
 from gateway.api.problems import error_headers
+from gateway.api.uploads import Uploads
 from gateway.dialects import Dialect
 from gateway.dialects.sse import EventBoundary
 from gateway.errors import GatewayError
-from gateway.media.shm import Slab
 from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.types import HeaderList
@@ -43,7 +43,7 @@ class HttpClient:
         request: web.BaseRequest,
         head: RequestHead,
         dialect: Dialect,
-        slab: Slab,
+        uploads: Uploads,
         *,
         body_silence_s: float,
         is_closing: Callable[[], bool],
@@ -51,7 +51,7 @@ class HttpClient:
         self._request = request
         self._head = head
         self._dialect = dialect
-        self._slab = slab
+        self._uploads = uploads
         self._body_silence_s = body_silence_s
         self._is_closing = is_closing
         self._response: web.StreamResponse | None = None
@@ -80,7 +80,7 @@ class HttpClient:
         return transport is None or transport.is_closing()
 
     async def read(self, limit_bytes: int) -> Body:
-        return await read_body(self._request, self._slab, limit_bytes, self._body_silence_s)
+        return await read_body(self._request, self._uploads, limit_bytes, self._body_silence_s)
 
     async def chunk(self) -> bytes:
         """The next bytes of the body, for requests that are streamed through; ``b""`` at the end. Raises Malformed."""

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from gateway.api.client import HttpClient
 from gateway.api.routes import Route, RouteKind, find_route
+from gateway.api.uploads import GRACE_S, Uploads
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import DialectNotSupported, GatewayError, MethodNotAllowed, RouteNotFound
 from gateway.media.shm import Slab
@@ -50,6 +51,7 @@ class Edge:
     policies_apply: Callable[[], bool]
     slab: Slab
     body_silence_s: float
+    upload_grace_s: float = GRACE_S
 
 
 def request_head(request: web.BaseRequest) -> RequestHead:
@@ -78,6 +80,7 @@ class DataHandler:
 
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
+        self._uploads = Uploads(edge.slab, edge.upload_grace_s)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         head = request_head(request)
@@ -85,7 +88,7 @@ class DataHandler:
         dialect = route.dialect if route is not None and route.dialect is not None else DIALECTS[0]
         edge = self._edge
         client = HttpClient(
-            request, head, dialect, edge.slab, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
+            request, head, dialect, self._uploads, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
         )
         try:
             await self._answer(client, route, dialect)

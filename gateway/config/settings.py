@@ -135,6 +135,12 @@ class MediaConfig:
         choices=("auto", "require", "off"),
     )
     sandbox_user: str = setting("nobody", "Who workers are when the gateway runs as root: a name, uid or uid:gid.")
+    worker_nice: int = setting(
+        10,
+        "How much image workers yield to the loop and to the rest of the machine.",
+        minimum=0,
+        maximum=19,
+    )
     max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
     prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
     max_prepared_bytes: int = setting(

@@ -110,6 +110,7 @@ class Serving:
     draining: bool = False
     policies: bool = True
     body_silence_s: float = 5.0
+    upload_grace_s: float = 2.0
     slab: Slab = field(default_factory=lambda: Slab(16 << 20))
     port: int = 0
     heads: list[RequestHead] = field(default_factory=list)
@@ -160,6 +161,7 @@ class Serving:
             policies_apply=lambda: self.policies,
             slab=self.slab,
             body_silence_s=self.body_silence_s,
+            upload_grace_s=self.upload_grace_s,
         )
 
 
