@@ -19,6 +19,7 @@ _BENCHMARKS = {
     "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
     "pool": ("benchmarks.pool", "handing bytes to a worker and back, and one worker against two"),
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),
+    "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),
 }
