@@ -65,7 +65,8 @@ def _closed(properties: JsonSchema) -> JsonSchema:
 
 def markdown_table() -> str:
     """Every key with its default and summary, as docs/policies.md shows it."""
-    tenant_wide = [(key.key, key.kind, key.default, key.summary) for key in TENANT_KEYS]
+    also = " Also per task."
+    tenant_wide = [(key.key, key.kind, key.default, key.summary + also * key.in_tasks) for key in TENANT_KEYS]
     rules = [(rule.key, rule.kind, rule.default, rule.summary) for rule in RULES]
     rows = ["| key | default | meaning |", "|---|---|---|"]
     for key, kind, default, summary in (*tenant_wide, *rules):

@@ -65,7 +65,7 @@ def test_problems_of_the_configuration(tmp_path: Path, text: str, said: str) -> 
 def test_every_shipped_tenant_and_task_is_shown_and_what_models_change() -> None:
     told = run("check", SHIPPED, "--json").json
     places = [(each["tenant"], each["task"], each.get("models")) for each in told["policies"]]
-    assert {tenant for tenant, _, _ in places} == {"default", "chat-product", "classifier", "documents"}
+    assert {tenant for tenant, _, _ in places} == {"default", "chat-product", "classifier", "documents", "migrated-app"}
     assert ("chat-product", "chat", "Qwen/Qwen2.5-VL-*") in places
     assert len(places) == len(set(places))
     assert all(shown["reason"] for each in told["policies"] for shown in each["values"].values())
