@@ -22,10 +22,12 @@ from benchmarks.pictures import Picture, build, own_pictures
 from benchmarks.request import gateway_cost
 from benchmarks.timing import Options, Timing, interleave, machine_facts
 from gateway.media import codecs
+from gateway.media.codecs.decoders import look_at
 from gateway.media.codecs.probe import probe_all
 from gateway.media.messages import Bytes, Examine, Examined, Prepare, PreparedAt
 from gateway.media.worker import Bench
 from gateway.models.geometry import smart_resize
+from gateway.ports import Accepts
 from gateway.types import Change, ImageFormat, ImagePlan, ImageTokens, OutputFormat, Probe
 
 _ROUNDS = 15
@@ -61,8 +63,8 @@ class _FixedCodec:
     def fingerprint(self) -> str:
         return self._backend.fingerprint
 
-    def probe(self, data: bytes) -> Probe:
-        return probe_all(data)
+    def probe(self, data: bytes, accepts: Accepts) -> Probe:
+        return look_at(data, documents=accepts.documents)
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> codecs.Rendered:
         return self._backend.render(data, probe, plan)

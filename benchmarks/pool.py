@@ -27,7 +27,7 @@ from gateway.media.settings import MediaSettings, PoolSettings
 from gateway.media.shm import SlabBody
 from gateway.media.worker import Rendered
 from gateway.media.worker import run as run_worker
-from gateway.ports import MediaScope, PrepareJob, SourceRef
+from gateway.ports import Accepts, MediaScope, PrepareJob, SourceRef
 from gateway.types import (
     Change,
     ImageFormat,
@@ -70,7 +70,7 @@ class _IdleCodec:
     def __init__(self) -> None:
         self._file = _File(os.urandom(_OUT_BYTES), ImageFormat.PNG, _TARGET)
 
-    def probe(self, _: bytes, /) -> Probe:
+    def probe(self, _: bytes, _accepts: Accepts, /) -> Probe:
         return Probe(ImageFormat.PNG, _SOURCE)
 
     def render(self, _data: bytes, _probe: Probe, _plan: ImagePlan, /) -> Rendered:

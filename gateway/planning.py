@@ -21,14 +21,15 @@ from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
 from gateway.omission import leave_out
 from gateway.policy.dropping import images_too_large
-from gateway.policy.effective import EffectivePolicy, Excess, Geometry, Orientation
-from gateway.ports import Body, MediaScope, PromptCount
+from gateway.policy.effective import ColourProfile, EffectivePolicy, Excess, Geometry, Orientation, Truncated
+from gateway.ports import Accepts, Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
 from gateway.shares import lowered, own_caps
 from gateway.types import (
     BackendView,
     Call,
     ImageForm,
+    ImageFormat,
     ImagePart,
     ImagePlan,
     JsonObject,
@@ -64,7 +65,14 @@ def cap_of(policy: EffectivePolicy, served: ServedModel) -> int:
 def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
     """On whose behalf, and within which bounds, images are looked at."""
     hosts = policy.hosts if world.may_fetch else ()
-    return MediaScope(policy.tenant, policy.max_image_bytes, policy.max_input_pixels, hosts, world.media_deadline_s)
+    return MediaScope(
+        policy.tenant,
+        policy.max_image_bytes,
+        policy.max_input_pixels,
+        hosts,
+        world.media_deadline_s,
+        accepts=Accepts(ImageFormat.PDF in policy.formats, policy.truncated is Truncated.SALVAGE),
+    )
 
 
 async def plan_all(
@@ -127,6 +135,8 @@ def plan_images(
         buckets=policy.buckets,
         fidelity=policy.fidelity,
         keeps_tag=policy.orientation is Orientation.PRESERVE,
+        to_srgb=policy.colour_profile is ColourProfile.SRGB,
+        salvage=policy.truncated is Truncated.SALVAGE,
     )
     caps = own_caps(policy, call)[: len(facts)]
     rules = [replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in caps]

@@ -111,6 +111,14 @@ class SourceRef:
 
 
 @dataclass(frozen=True, slots=True)
+class Accepts:
+    """What is looked at only where a policy says so: PDF documents, and files that end before their picture does."""
+
+    documents: bool = False
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class MediaScope:
     """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none."""
 
@@ -119,6 +127,7 @@ class MediaScope:
     max_input_pixels: int
     hosts: tuple[str, ...] | None
     deadline_s: float
+    accepts: Accepts = Accepts()
 
 
 @dataclass(frozen=True, slots=True)

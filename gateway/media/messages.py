@@ -11,6 +11,7 @@ import msgspec
 
 from gateway import errors
 from gateway.media.confine.report import BoxReport, SandboxMode
+from gateway.ports import Accepts
 from gateway.types import ClipPlan, ClipProbe, ImageFormat, ImagePlan, MediumKind, Probe
 
 # Far above any message; a plan takes some 600 bytes.
@@ -50,6 +51,7 @@ class Examine(msgspec.Struct, frozen=True, tag=True, array_like=True):
     content_key: bytes
     max_image_bytes: int
     max_input_pixels: int
+    accepts: Accepts = Accepts()
 
 
 class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):

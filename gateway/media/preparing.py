@@ -67,7 +67,8 @@ class Preparer:
         tenant = "" if self._settings.share_between_tenants else scope.tenant
         if plan.keeps_file:
             return Identity((tenant, facts.content, plan.version))
-        picture = (plan.target, plan.output, plan.jpeg_quality, plan.background, plan.changes)
+        look = (plan.output, plan.jpeg_quality, plan.background, plan.fidelity)
+        picture = (plan.target, plan.frame, plan.changes, *look)
         return Identity((tenant, facts.content, plan.version, picture))
 
     async def _recall(

@@ -31,7 +31,7 @@ from gateway.media.room import FETCHED, PREPARED, Room, Share
 from gateway.media.second_tier import SecondTier
 from gateway.media.settings import MIB, MediaSettings
 from gateway.media.shm import Slab
-from gateway.media.sources import SourceKind, check_pixels, check_size
+from gateway.media.sources import SourceKind, check_accepted, check_pixels, check_size
 from gateway.ports import Body, Looked, MediaScope, PreparedResult, PrepareJob, SourceRef
 from gateway.types import ContentDigest, ImagePlan, PlacementDigest, SourceFacts
 
@@ -157,11 +157,12 @@ class MediaService:
         if facts is not None:
             check_size(facts.byte_count, scope.max_image_bytes)
             check_pixels(facts.probe, scope.max_input_pixels)
+            check_accepted(facts.probe, scope.accepts)
         return facts
 
     async def _examine(self, source: Source, asker: Asker) -> SourceFacts:
         scope = asker.scope
-        key = (source.key, scope.max_image_bytes, scope.max_input_pixels)
+        key = (source.key, scope.max_image_bytes, scope.max_input_pixels, scope.accepts)
         try:
             return await self._examining.get(key, lambda: self._begin_examining(source, asker))
         except GatewayError as error:
@@ -171,7 +172,9 @@ class MediaService:
     def _begin_examining(self, source: Source, asker: Asker) -> Work[SourceFacts]:
         hold, where = source.place()
         scope = asker.scope
-        question = Examine(where, self._settings.content_key, scope.max_image_bytes, scope.max_input_pixels)
+        question = Examine(
+            where, self._settings.content_key, scope.max_image_bytes, scope.max_input_pixels, scope.accepts
+        )
         task = Task(question, hold, scope.tenant, asker.flow, scope.deadline_s, source.key[1])
         return Work(self._run_examine(task, source.key), hold.close)
 

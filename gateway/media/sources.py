@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from gateway.errors import ImageTooLarge, InvalidRequest, Undecodable
-from gateway.types import Probe
+from gateway.errors import ImageTooLarge, InvalidRequest, Undecodable, UnsupportedFormat
+from gateway.ports import Accepts
+from gateway.types import ImageFormat, Probe
 
 # How much of a source is looked at to tell what it is, and how long a data URL's part before the comma may be.
 HEAD_BYTES = 1_024
@@ -116,7 +117,13 @@ def check_pixels(probe: Probe, max_input_pixels: int) -> None:
         )
 
 
-def check_complete(probe: Probe) -> None:
-    """Raises Undecodable for a file whose own end mark or declared length is missing: half a picture is no picture."""
-    if not probe.complete:
+def check_accepted(probe: Probe, accepts: Accepts) -> None:
+    """Whether this is looked at at all; facts may have been found for somebody who accepts more.
+
+    Raises Undecodable for a file whose own end mark or declared length is missing (half a picture is no picture), and
+    UnsupportedFormat for a PDF.
+    """
+    if probe.format is ImageFormat.PDF and not accepts.documents:
+        raise UnsupportedFormat("PDF documents are not accepted here; send pages as PNG or JPEG.")
+    if not probe.complete and not accepts.truncated:
         raise Undecodable("The image is cut off: its file ends before the picture does.")

@@ -51,8 +51,9 @@ from gateway.media.messages import (
     failure,
 )
 from gateway.media.payload import Payload, read_text
-from gateway.media.sources import canonical_prefix, check_complete, check_pixels, check_size
+from gateway.media.sources import canonical_prefix, check_accepted, check_pixels, check_size
 from gateway.media.video import VideoLibrary
+from gateway.ports import Accepts
 from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
 _MIB = 1024 * 1024
@@ -79,7 +80,7 @@ class Codec(Protocol):
 
     @property
     def fingerprint(self) -> str: ...
-    def probe(self, data: bytes) -> Probe: ...
+    def probe(self, data: bytes, accepts: Accepts) -> Probe: ...
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered: ...
 
 
@@ -125,9 +126,9 @@ class Bench:
         payload = self._read(question.source, question.max_image_bytes)
         data = payload.data
         check_size(len(data), question.max_image_bytes)
-        probe = self._codec.probe(data)
+        probe = self._codec.probe(data, question.accepts)
         check_pixels(probe, question.max_input_pixels)
-        check_complete(probe)
+        check_accepted(probe, question.accepts)
         strict = question.source.is_text and payload.strict
         canonical, bare = strict and payload.prefix == canonical_prefix(probe), strict and not payload.prefix
         content = content_digest(data, key=question.content_key)
@@ -250,17 +251,17 @@ class BackendCodec:
     def __init__(self, name: str) -> None:
         # Imported here: the loop's process reads this module's Protocols in tests and must stay free of pixels.
         from gateway.media import codecs  # noqa: PLC0415
-        from gateway.media.codecs.probe import probe_all  # noqa: PLC0415
+        from gateway.media.codecs.decoders import look_at  # noqa: PLC0415
 
         self._backend = codecs.load_backend(name)
-        self._probe = probe_all
+        self._look_at = look_at
 
     @property
     def fingerprint(self) -> str:
         return self._backend.fingerprint
 
-    def probe(self, data: bytes) -> Probe:
-        return self._probe(data)
+    def probe(self, data: bytes, accepts: Accepts) -> Probe:
+        return self._look_at(data, documents=accepts.documents)
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         return self._backend.render(data, probe, plan)

@@ -30,7 +30,8 @@ class PlanRules:
     """The policy's part of a plan. ``cap_pixels`` None = only the engine's own cap; ``preserve`` never resizes.
 
     ``cap_tokens`` is this image's share of a budget, ``cap_side`` bounds its longer side; ``buckets`` are the only
-    sizes a resized image should have. ``keeps_tag`` leaves an image alone that only its orientation would change.
+    sizes a resized image should have. ``keeps_tag`` leaves an image alone that only its orientation would change;
+    ``to_srgb`` applies embedded colour profiles; ``salvage`` takes files that end too early.
     """
 
     cap_pixels: int | None
@@ -44,6 +45,8 @@ class PlanRules:
     fidelity: Fidelity = Fidelity.EXACT
     cap_side: int | None = None
     keeps_tag: bool = False
+    to_srgb: bool = False
+    salvage: bool = False
 
 
 def _shape_changes(probe: Probe, rules: PlanRules) -> list[Change]:
@@ -60,6 +63,10 @@ def _shape_changes(probe: Probe, rules: PlanRules) -> list[Change]:
         changes.append(Change.COLOUR)
     if probe.format not in ENGINE_FORMATS:
         changes.append(Change.FORMAT)
+    if probe.foreign_profile and rules.to_srgb:
+        changes.append(Change.PROFILE)
+    if not probe.complete:
+        changes.append(Change.TRUNCATED)
     return changes
 
 
@@ -83,7 +90,7 @@ def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules
     Raises Undecodable for a file that is cut off, AspectRatioExceeded for shapes the model's processor refuses.
     """
     probe = facts.probe
-    if not probe.complete:
+    if not probe.complete and not rules.salvage:
         raise Undecodable("The image's data ends before the image does.")
     original = probe.upright
     before = family.image_tokens(original, checkpoint)
@@ -107,4 +114,7 @@ def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules
         before=before,
         after=before if target is None else target.tokens,
         fidelity=rules.fidelity,
+        frame=facts.frame,
+        to_srgb=rules.to_srgb and probe.foreign_profile,
+        salvage=rules.salvage and not probe.complete,
     )

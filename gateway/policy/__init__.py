@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.effective import (
-    Animated,
     CacheSalt,
+    ColourProfile,
     EffectivePolicy,
     EngineFields,
     Excess,
@@ -19,6 +19,9 @@ from gateway.policy.effective import (
     Mode,
     OnExcess,
     RuleValues,
+    Selection,
+    Several,
+    Truncated,
 )
 from gateway.policy.node import Problem
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set, builtin_policies
@@ -27,8 +30,8 @@ from gateway.policy.rule import MeasuredImage
 
 __all__ = [
     "DEFAULT_TENANT",
-    "Animated",
     "CacheSalt",
+    "ColourProfile",
     "EffectivePolicy",
     "EngineFields",
     "Excess",
@@ -40,6 +43,9 @@ __all__ = [
     "PolicySet",
     "Problem",
     "RuleValues",
+    "Selection",
+    "Several",
+    "Truncated",
     "build_policy_set",
     "builtin_policies",
     "check_declared",

@@ -29,11 +29,41 @@ class Profile(StrEnum):
     GEMINI = "gemini"
 
 
-class Animated(StrEnum):
-    """What becomes of an image with several frames."""
+class Several(StrEnum):
+    """What becomes of a source that holds several pictures: the frames of an animation, the pages of a document."""
 
     FIRST = "first"
     REJECT = "reject"
+    MANY = "many"
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which pictures of a source are used. ``count`` bounds how many: 1 but for ``MANY``, written ``word:count``."""
+
+    how: Several
+    count: int = 1
+    word: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.word}:{self.count}" if self.how is Several.MANY else self.how.value
+
+
+FIRST = Selection(Several.FIRST)
+
+
+class ColourProfile(StrEnum):
+    """What becomes of an embedded colour profile that is not sRGB: dropped, as engines do, or applied."""
+
+    IGNORE = "ignore"
+    SRGB = "srgb"
+
+
+class Truncated(StrEnum):
+    """What becomes of a file that ends before its picture does."""
+
+    REJECT = "reject"
+    SALVAGE = "salvage"
 
 
 class Geometry(StrEnum):
@@ -169,7 +199,10 @@ class RuleValues:
     orientation: Orientation
     formats: tuple[ImageFormat, ...]
     background: tuple[int, int, int]
-    animated: Animated
+    animated: Selection
+    pages: Selection
+    truncated: Truncated
+    colour_profile: ColourProfile
     output: OutputFormat
     jpeg_quality: int
     fidelity: Fidelity

@@ -32,12 +32,14 @@ from gateway.types.clips import (
     PreparedClip,
 )
 from gateway.types.media import (
+    MAX_PAGES,
     Change,
     ColourModel,
     Fidelity,
     ImageFormat,
     ImagePlan,
     OutputFormat,
+    Page,
     Prepared,
     Probe,
     Size,
@@ -60,6 +62,7 @@ from gateway.types.tokens import (
 )
 
 __all__ = [
+    "MAX_PAGES",
     "Answer",
     "AnswerText",
     "BackendName",
@@ -87,6 +90,7 @@ __all__ = [
     "MediumKind",
     "OtherMedium",
     "OutputFormat",
+    "Page",
     "PlacementDigest",
     "Pointer",
     "Prepared",

@@ -45,6 +45,11 @@ class ImageFormat(StrEnum):
     ICO = "ico"
 
     @property
+    def is_document(self) -> bool:
+        """Whether several pictures in such a file are pages and not frames."""
+        return self in (ImageFormat.TIFF, ImageFormat.PDF)
+
+    @property
     def media_type(self) -> str:
         return _MEDIA_TYPES.get(self, f"image/{self.value}")
 
@@ -64,12 +69,26 @@ class ColourModel(StrEnum):
     CMYK = "cmyk"
 
 
+# Pages of a document that a probe measures, and so the most that a policy can take of one.
+MAX_PAGES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of a document: its raster and the orientation it has to be turned by."""
+
+    raster: Size
+    orientation: int = 1
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """What an image's header says, before any pixel is decoded.
 
     ``raster`` is the stored size; ``orientation`` the EXIF value 1..8 (unknown values read as 1). ``complete`` is
     ``False`` where the file's own end mark or declared length is missing. ``scans`` counts JPEG scans (1 = baseline).
+    ``frames`` counts frames of an animation or pages of a document; of a document ``pages`` holds the first ones
+    (empty where there is one). ``foreign_profile``: an embedded colour profile that is not sRGB.
     """
 
     format: ImageFormat
@@ -82,6 +101,8 @@ class Probe:
     progressive: bool = False
     scans: int = 1
     complete: bool = True
+    foreign_profile: bool = False
+    pages: tuple[Page, ...] = ()
 
     @property
     def upright(self) -> Size:
@@ -97,6 +118,7 @@ class SourceFacts:
 
     ``canonical`` means that the string in the body is already a data URL with a lower-case scheme and marker, the true
     media type and strict padded base64, so it may be passed byte for byte; ``bare_base64`` that it is the latter alone.
+    ``frame`` is the frame or page meant where a policy takes several of one source, each with facts of its own.
     """
 
     byte_count: int
@@ -106,6 +128,7 @@ class SourceFacts:
     canonical: bool
     remote: bool = False
     bare_base64: bool = False
+    frame: int = 0
 
 
 class Change(StrEnum):
@@ -119,6 +142,8 @@ class Change(StrEnum):
     ALPHA = "alpha"
     COLOUR = "colour"
     FORMAT = "format"
+    PROFILE = "profile"
+    TRUNCATED = "truncated"
     DATA_URL = "data_url"
     REMOTE = "remote"
 
@@ -149,6 +174,8 @@ class ImagePlan:
     ``changes`` empty = pass the source string untouched; only ``data_url``/``remote`` = the original file bytes in a
     canonical data URL, no pixel decoded; anything else = decode, orient, flatten on ``background``, resize, encode.
     ``version`` names codec backend, library versions and settings: same source + same plan = same bytes everywhere.
+    ``frame`` is the frame or page to decode; ``to_srgb`` applies the embedded colour profile; ``salvage`` accepts a
+    file that ends too early.
     """
 
     original: Size
@@ -161,6 +188,9 @@ class ImagePlan:
     before: ImageTokens
     after: ImageTokens
     fidelity: Fidelity = Fidelity.EXACT
+    frame: int = 0
+    to_srgb: bool = False
+    salvage: bool = False
 
     @property
     def scale(self) -> tuple[float, float]:

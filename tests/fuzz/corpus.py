@@ -102,11 +102,10 @@ def _jpeg2000(codec: str) -> bytes:
     return bytes(imagecodecs.jpeg2k_encode(_detailed(32, 24), level=30, codecformat=codec))
 
 
-def _heic() -> bytes:
-    """A file type box and little else where no HEVC encoder is at hand."""
-    head = b"ftypheic\0\0\0\0heicmif1"
-    meta = b"meta\0\0\0\0" + b"\0\0\0\x21hdlr" + bytes(8) + b"pict" + bytes(13)
-    return b"".join((len(box) + 4).to_bytes(4, "big") + box for box in (head, meta))
+def _icon() -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(_detailed(32, 24)).save(buffer, "ICO", sizes=[(16, 12), (32, 24)], bitmap_format="bmp")
+    return buffer.getvalue()
 
 
 _MAKERS: Mapping[str, Callable[[], bytes]] = {
@@ -139,7 +138,8 @@ _MAKERS: Mapping[str, Callable[[], bytes]] = {
     "tiff-bilevel": lambda: _vips(".tif", _detailed(bands=1), compression="ccittfax4", bitdepth=1),
     "tiff-pages": lambda: _vips_pages(".tif", compression="packbits"),
     "avif": _avif,
-    "heic": _heic,
+    "heic": lambda: samples.heic(_detailed(64, 48)),
+    "ico": _icon,
     "jp2": lambda: _jpeg2000("jp2"),
     "j2k": lambda: _jpeg2000("j2k"),
     "svg": lambda: _SVG,

@@ -17,6 +17,7 @@ from typing import Any
 
 from gateway.errors import Undecodable
 from gateway.media.worker import run
+from gateway.ports import Accepts
 from gateway.types import ImageFormat, ImagePlan, Probe, Size
 
 
@@ -33,7 +34,7 @@ class FakeCodec:
     def __init__(self) -> None:
         self.kept: list[bytearray] = []
 
-    def probe(self, data: bytes) -> Probe:
+    def probe(self, data: bytes, accepts: Accepts) -> Probe:
         orders = self._obey(data, "probe")
         width, height = orders.get("size", [64, 48])
         return Probe(ImageFormat.PNG, Size(width, height), complete=orders.get("complete", True))

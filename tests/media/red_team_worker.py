@@ -21,6 +21,7 @@ from typing import Any
 
 from gateway.errors import Undecodable
 from gateway.media.worker import run
+from gateway.ports import Accepts
 from gateway.types import ImageFormat, ImagePlan, Probe, Size
 from tests.media.fake_worker import FakeRendered
 
@@ -198,7 +199,7 @@ ATTACKS: dict[str, Callable[[dict[str, Any]], str]] = {
 class TakenOver:
     fingerprint = "red-team"
 
-    def probe(self, data: bytes) -> Probe:
+    def probe(self, data: bytes, accepts: Accepts) -> Probe:
         return Probe(ImageFormat.PNG, Size(64, 48))
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> FakeRendered:

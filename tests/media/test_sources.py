@@ -6,18 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.errors import ImageTooLarge, InvalidRequest, Undecodable
+from gateway.errors import ImageTooLarge, InvalidRequest, Undecodable, UnsupportedFormat
 from gateway.media.sources import (
     HEAD_BYTES,
     SourceKind,
     canonical_prefix,
-    check_complete,
+    check_accepted,
     check_pixels,
     check_size,
     classify,
     parse_data_url_head,
     resolve_head,
 )
+from gateway.ports import Accepts
 from gateway.types import ImageFormat, Probe, Size
 
 PNG = b"iVBORw0KGgoAAAANSUhEUgAAAcAAAADgCAIA"
@@ -115,9 +116,13 @@ def test_limits_are_named_in_plain_numbers() -> None:
     check_pixels(probe, 144_000_000)
     with pytest.raises(ImageTooLarge, match=r"12000 x 12000 = 144000000 pixels; at most 100000000"):
         check_pixels(probe, 100_000_000)
-    check_complete(probe)
+    check_accepted(probe, Accepts())
     with pytest.raises(Undecodable, match="cut off"):
-        check_complete(Probe(ImageFormat.PNG, Size(1, 1), complete=False))
+        check_accepted(Probe(ImageFormat.PNG, Size(1, 1), complete=False), Accepts())
+    check_accepted(Probe(ImageFormat.PNG, Size(1, 1), complete=False), Accepts(truncated=True))
+    with pytest.raises(UnsupportedFormat, match="PDF"):
+        check_accepted(Probe(ImageFormat.PDF, Size(1, 1)), Accepts())
+    check_accepted(Probe(ImageFormat.PDF, Size(1, 1)), Accepts(documents=True))
 
 
 def test_the_prefix_names_the_true_type() -> None:

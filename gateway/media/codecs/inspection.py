@@ -12,6 +12,7 @@ import PIL
 from PIL import Image, _imaging
 
 from gateway.media.codecs import available_backends, load_backend
+from gateway.media.codecs.decoders import extras
 from gateway.media.codecs.decoders.vips import load_vips
 
 # CPU-ms for this resize on Zen 3: AVX2 about 5, SSE4 6.5, plain Pillow 45, a build without -O3 far more.
@@ -34,6 +35,7 @@ def inspect_libraries() -> dict[str, object]:
             package: version(package)
             for package in ("simplejpeg", "imagecodecs", "kornia-rs", "pyvips", "isal", "numpy")
         },
+        "extras": " ".join(extras()) or "none (heif and pdf are not installed)",
         "simd": simd_level(),
         "resize_ms": round(1_000 * _timed_resize_s(), 1),
     }

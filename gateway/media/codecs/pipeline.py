@@ -19,7 +19,7 @@ import PIL
 from PIL import Image
 
 from gateway.media.codecs import Rendered
-from gateway.media.codecs.decoders import Raster, decode
+from gateway.media.codecs.decoders import Raster, decode, extras
 from gateway.media.codecs.decoders.vips import load_vips
 from gateway.media.codecs.encode import Wish, encode
 from gateway.media.codecs.probe.webp import is_lossless
@@ -90,7 +90,7 @@ class Pipeline:
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         """See CodecBackend.render."""
         target = stored_target(probe, plan)
-        raster = decode(data, probe, pixels_needed(target, plan.fidelity))
+        raster = decode(data, probe, pixels_needed(target, plan.fidelity), plan)
         job = ResizeJob(raster, target, plan.background, vertical_first=probe.orientation >= 5)
         image = self._resizer(job)
         turn = _TURNS.get(probe.orientation)
@@ -112,6 +112,7 @@ def _versions(name: str) -> str:
         f"pil{PIL.__version__}",
         f"vips{vips.version(0)}.{vips.version(1)}.{vips.version(2)}",
         *(f"{package}{version(package)}" for package in ("simplejpeg", "imagecodecs", "kornia-rs", "isal")),
+        *extras(),
     )
     return "+".join(parts)
 

@@ -9,7 +9,7 @@ base64: three quarters of them are files. Codes: openai-python 3.57, `types/resp
 from __future__ import annotations
 
 from gateway.errors import Spelling
-from gateway.policy.effective import Animated, Excess
+from gateway.policy.effective import Excess, Selection, Several
 from gateway.policy.profiles.profile import VendorProfile
 from gateway.types import ImageFormat
 
@@ -19,7 +19,7 @@ PROFILE = VendorProfile(
         "max_images": 1_500,
         "max_total_bytes": 384 * 10**6,
         "formats": (ImageFormat.JPEG, ImageFormat.PNG, ImageFormat.WEBP, ImageFormat.GIF),
-        "animated": Animated.REJECT,
+        "animated": Selection(Several.REJECT),
         "max_side": ((1, 6_000),),
         "detail": {
             "low": 512 * 512,

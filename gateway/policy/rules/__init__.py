@@ -12,6 +12,7 @@ from gateway.policy.rules import (
     answer_coordinates,
     background,
     buckets,
+    colour_profile,
     detail,
     disclosure,
     fidelity,
@@ -43,6 +44,8 @@ from gateway.policy.rules import (
     orientation,
     output,
     output_reserve_tokens,
+    pages,
+    truncated,
     video,
 )
 
@@ -54,6 +57,8 @@ RULES: tuple[Rule, ...] = (
     max_input_side.RULE,
     formats.RULE,
     animated.RULE,
+    pages.RULE,
+    truncated.RULE,
     max_pixels.RULE,
     max_side.RULE,
     detail.RULE,
@@ -65,6 +70,7 @@ RULES: tuple[Rule, ...] = (
     orientation.RULE,
     buckets.RULE,
     background.RULE,
+    colour_profile.RULE,
     output.RULE,
     jpeg_quality.RULE,
     fidelity.RULE,

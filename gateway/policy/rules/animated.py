@@ -1,20 +1,36 @@
-"""What becomes of an image with several frames: its first frame is used, or the request is refused."""
+"""What becomes of an animation: its first frame, frames sampled evenly over all of it, or a refusal.
+
+Sampled frames become images of their own, in order, where the one stood: that is the only form every engine and every
+family counts alike. To compose a frame all before it are decoded, so under `sample:N` the raster times the frames must
+stay within `max_input_pixels`.
+"""
 
 from __future__ import annotations
 
-from gateway.errors import UnsupportedFormat
-from gateway.policy.effective import Animated, RuleValues
+from gateway.errors import ImageTooLarge, Rejected, UnsupportedFormat
+from gateway.policy.effective import FIRST, RuleValues, Several
 from gateway.policy.rule import Measured, Rule
-from gateway.policy.values import Choice
+from gateway.policy.selections import Selections
+
+# More pictures of one animation than this are a video, and have their own part types.
+_MAX_FRAMES = 16
 
 
-def _measured(values: RuleValues, measured: Measured) -> UnsupportedFormat | None:
-    if values.animated is not Animated.REJECT:
-        return None
+def _measured(values: RuleValues, measured: Measured) -> Rejected | None:
     for image in measured.images:
-        if image.frames > 1:
+        if image.frames < 2 or image.format.is_document:
+            continue
+        if values.animated.how is Several.REJECT:
             return UnsupportedFormat(
                 f"The image has {image.frames} frames, the policy accepts still images only.",
+                part=image.name,
+                rule="animated",
+            )
+        pixels = image.raster.pixels * image.frames
+        if values.animated.how is Several.MANY and pixels > values.max_input_pixels:
+            return ImageTooLarge(
+                f"The animation has {pixels} pixels ({image.frames} frames of {image.raster}), "
+                f"the limit is {values.max_input_pixels}.",
                 part=image.name,
                 rule="animated",
             )
@@ -23,9 +39,9 @@ def _measured(values: RuleValues, measured: Measured) -> UnsupportedFormat | Non
 
 RULE = Rule(
     key="animated",
-    summary="Images with several frames: use the `first`, or `reject` the request.",
-    kind=Choice(Animated),
-    default=Animated.FIRST,
+    summary="Animations: use the `first` frame, `sample:N` frames evenly as N images, or `reject` the request.",
+    kind=Selections("sample", 2, _MAX_FRAMES),
+    default=FIRST,
     measured=_measured,
     of_images=True,
 )

@@ -8,7 +8,7 @@ from gateway.policy.rule import Measured, Rule
 from gateway.policy.values import Choice, ChoiceList
 from gateway.types import ImageFormat
 
-# What the gateway decodes; the other members of ImageFormat are recognised only to be named in a refusal.
+# What the gateway decodes by default: every raster format with a decoder.
 DECODED = (
     ImageFormat.JPEG,
     ImageFormat.PNG,
@@ -16,7 +16,14 @@ DECODED = (
     ImageFormat.GIF,
     ImageFormat.BMP,
     ImageFormat.TIFF,
+    ImageFormat.AVIF,
+    ImageFormat.HEIC,
+    ImageFormat.JPEG2000,
+    ImageFormat.ICO,
 )
+# PDF only where a policy lists it: its renderer is a program for documents, a wider attack surface than any picture's.
+# SVG never: it is a program too, and may ask for other files. It is recognised only to be named in a refusal.
+ACCEPTED = (*DECODED, ImageFormat.PDF)
 
 
 def _measured(values: RuleValues, measured: Measured) -> UnsupportedFormat | None:
@@ -33,7 +40,7 @@ def _measured(values: RuleValues, measured: Measured) -> UnsupportedFormat | Non
 RULE = Rule(
     key="formats",
     summary="Accepted image formats, told by the file's own bytes.",
-    kind=ChoiceList(Choice(ImageFormat, DECODED)),
+    kind=ChoiceList(Choice(ImageFormat, ACCEPTED)),
     default=DECODED,
     measured=_measured,
     of_images=True,

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 
 import imagecodecs
 import numpy as np
+import pillow_heif
 from numpy.typing import NDArray
 from PIL import Image
 
+from gateway.media.codecs.probe import probe_all
 from gateway.types import Change, ImagePlan, ImageTokens, OutputFormat, Size
 
 Pixels = NDArray[np.uint8]
@@ -235,3 +237,118 @@ def grey_tiff(width: int = 8, height: int = 4, endian: str = "<", following: int
     tags = [(256, 3, 1, width), (257, 3, 1, height), (258, 3, 1, 8), (259, 3, 1, 1), (262, 3, 1, 1), (273, 4, 1, -1)]
     tags += [(274, 3, 1, orientation), (277, 3, 1, 1), (278, 3, 1, height), (279, 4, 1, width * height)]
     return tiff(tags, bytes(place % 251 for place in range(width * height)), endian, following)
+
+
+# --- AVIF, HEIC, JPEG 2000, PDF -------------------------------------------------------------------------------------
+
+
+def avif(pixels: Pixels | NDArray[np.uint16] | None = None, bits: int = 8) -> bytes:
+    shown = quarters() if pixels is None else pixels
+    return bytes(imagecodecs.avif_encode(shown, level=95, bitspersample=bits))
+
+
+def heic(pixels: Pixels | None = None) -> bytes:
+    shown = quarters() if pixels is None else pixels
+    mode = {2: "L", 3: "RGB"}[shown.ndim] if shown.ndim == 2 or shown.shape[2] == 3 else "RGBA"
+    picture = pillow_heif.from_bytes(mode, (shown.shape[1], shown.shape[0]), shown.tobytes())
+    buffer = io.BytesIO()
+    picture.save(buffer, quality=95)
+    return buffer.getvalue()
+
+
+def jpeg2000(pixels: Pixels | NDArray[np.uint16] | None = None, kind: str = "jp2", bits: int | None = None) -> bytes:
+    shown = quarters() if pixels is None else pixels
+    return bytes(imagecodecs.jpeg2k_encode(shown, codecformat=kind, bitspersample=bits))
+
+
+def box(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I4s", len(body) + 8, kind) + body
+
+
+def with_property(file: bytes, kind: bytes, body: bytes) -> bytes:
+    """A HEIF of one picture with one more property that is the picture's own; offsets behind it are moved."""
+    added = box(kind, body)
+    at = file.index(b"ipco") - 4
+    (length,) = struct.unpack_from(">I", file, at)
+    count = 0
+    position = at + 8
+    while position < at + length:
+        position += struct.unpack_from(">I", file, position)[0]
+        count += 1
+    old_ipma = file.index(b"ipma") - 4
+    grown = len(added) + 1
+    out = bytearray(file[: at + length] + added + file[at + length :])
+    ipma = old_ipma + len(added)
+    # version and flags 0, one item: its number of properties stands behind header, count and item id.
+    owned = ipma + 8 + 4 + 4 + 2
+    out[owned] += 1
+    out[owned + out[owned] : owned + out[owned]] = bytes((0x80 | (count + 1),))  # essential, as turns must be
+    for place, more in ((ipma, 1), (at, len(added))):
+        struct.pack_into(">I", out, place, struct.unpack_from(">I", out, place)[0] + more)
+    for name in (b"iprp", b"meta"):
+        place = file.index(name) - 4
+        struct.pack_into(">I", out, place, struct.unpack_from(">I", out, place)[0] + grown)
+    mdat = file.index(b"mdat")
+    start = struct.pack(">I", mdat + 4)
+    offset = file.index(start, file.index(b"iloc"))
+    struct.pack_into(">I", out, offset, mdat + 4 + grown)
+    return bytes(out)
+
+
+def pdf(pages: int = 1, size: tuple[int, int] = (200, 100)) -> bytes:
+    """Pages of red above blue on the left, black text at the right; each page is 50 points higher than the last."""
+    kids = b" ".join(b"%d 0 R" % (3 + 2 * index) for index in range(pages))
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[%s]/Count %d>>" % (kids, pages)]
+    for index in range(pages):
+        drawing = b"1 0 0 rg 0 50 100 300 re f 0 0 1 rg 0 0 100 50 re f 0 g BT /F 24 Tf 110 20 Td (Page) Tj ET"
+        font = b"/Resources<</Font<</F<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>>>>>"
+        media = b"/MediaBox[0 0 %d %d]" % (size[0], size[1] + 50 * index)
+        objects.append(b"<</Type/Page/Parent 2 0 R%s/Contents %d 0 R%s>>" % (media, 4 + 2 * index, font))
+        objects.append(b"<</Length %d>>stream\n%s\nendstream" % (len(drawing), drawing))
+    out, starts = b"%PDF-1.4\n", []
+    for number, each in enumerate(objects, 1):
+        starts.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, each)
+    table = b"".join(b"%010d 00000 n \n" % start for start in starts)
+    end = b"trailer<</Size %d/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF\n" % (len(objects) + 1, len(out))
+    return out + b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1) + table + end
+
+
+# --- colour profiles ------------------------------------------------------------------------------------------------
+
+D65 = (0.3127, 0.3290, 1.0)
+P3 = (0.680, 0.320, 1.0, 0.265, 0.690, 1.0, 0.150, 0.060, 1.0)
+
+
+def display_p3() -> bytes:
+    return bytes(imagecodecs.cms_profile("rgb", whitepoint=D65, primaries=P3, gamma=2.2))
+
+
+def adobe_rgb() -> bytes:
+    return bytes(imagecodecs.cms_profile("adobergb"))
+
+
+def srgb() -> bytes:
+    return bytes(imagecodecs.cms_profile("srgb"))
+
+
+def profile_segments(profile: bytes, piece_bytes: int = 60_000) -> list[bytes]:
+    """A profile as JPEG segments."""
+    pieces = [profile[at : at + piece_bytes] for at in range(0, len(profile), piece_bytes)]
+    return [
+        segment(0xE2, b"ICC_PROFILE\0" + bytes((number, len(pieces))) + piece) for number, piece in enumerate(pieces, 1)
+    ]
+
+
+def profile_chunk(profile: bytes) -> bytes:
+    return chunk(b"iCCP", b"name\0\0" + zlib.compress(profile))
+
+
+def still(file: bytes) -> ImagePlan:
+    """A plan that keeps a file's own size."""
+    return plan_for(probe_all(file).upright)
+
+
+def deep_quarters(bits: int) -> NDArray[np.uint16]:
+    """The four colours in samples of more than eight bits."""
+    return np.left_shift(quarters().astype(np.uint16), np.uint16(bits - 8))

@@ -17,6 +17,7 @@ codec = BackendCodec(sys.argv[1])
 from tests.fuzz.corpus import corpus
 from tests.media.codecs.samples import plan_for
 from gateway.errors import GatewayError
+from gateway.ports import Accepts
 from gateway.types import Size
 seeds = corpus()
 before = set(sys.modules)
@@ -26,7 +27,7 @@ codec.fingerprint
 done = 0
 for name, data in seeds.items():
     try:
-        codec.render(data, codec.probe(data), plan_for(Size(16, 16)))
+        codec.render(data, codec.probe(data, Accepts(documents=True)), plan_for(Size(16, 16)))
         done += 1
     except GatewayError:
         pass

@@ -1,14 +1,11 @@
-"""Still WebP, GIF and BMP by imagecodecs (libwebp, giflib, its own BMP reader)."""
+"""Still WebP and the first frame of GIF by imagecodecs (libwebp, giflib)."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import Any
 
 import imagecodecs
 import numpy as np
 
-from gateway.errors import Undecodable
+from gateway.media.codecs.decoders.calls import call
 from gateway.media.codecs.decoders.raster import Raster, raster_from
 from gateway.media.codecs.probe.gif import first_frame
 from gateway.types import Probe
@@ -16,13 +13,8 @@ from gateway.types import Probe
 
 def decode_still_webp(data: bytes, probe: Probe) -> Raster:
     """Asks for four bands even of an opaque picture: the resizer takes RGBX without a copy. Raises Undecodable."""
-    samples = _call("WebP", imagecodecs.webp_decode, data, hasalpha=True)
+    samples = call("WebP", imagecodecs.webp_decode, data, hasalpha=True)
     return Raster(raster_from(samples, probe.raster).samples, alpha=probe.has_alpha)
-
-
-def decode_bmp(data: bytes, probe: Probe) -> Raster:
-    """Uncompressed BMP of any depth. Raises Undecodable."""
-    return raster_from(_call("BMP", imagecodecs.bmp_decode, data), probe.raster)
 
 
 def decode_gif(data: bytes, probe: Probe) -> Raster:
@@ -32,7 +24,7 @@ def decode_gif(data: bytes, probe: Probe) -> Raster:
     that ends early, which libnsgif fills with black. Raises Undecodable.
     """
     frame = first_frame(data)
-    raster = raster_from(_call("GIF", imagecodecs.gif_decode, data[: frame.stop] + b";"), probe.raster)
+    raster = raster_from(call("GIF", imagecodecs.gif_decode, data[: frame.stop] + b";"), probe.raster)
     if raster.alpha or frame.covers(probe.raster):
         return raster
     canvas = np.zeros((probe.raster.height, probe.raster.width, 4), np.uint8)
@@ -40,10 +32,3 @@ def decode_gif(data: bytes, probe: Probe) -> Raster:
     canvas[:, :, :3] = raster.samples
     canvas[frame.top : bottom, frame.left : right, 3] = 255
     return Raster(canvas, alpha=True)
-
-
-def _call(name: str, decode: Callable[..., Any], data: bytes, **options: object) -> Any:
-    try:
-        return decode(data, **options)
-    except (RuntimeError, ValueError, IndexError, TypeError, OverflowError, NotImplementedError) as error:
-        raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error

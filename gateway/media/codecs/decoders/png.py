@@ -12,7 +12,7 @@ import kornia_rs
 import numpy as np
 
 from gateway.media.codecs.decoders.raster import Raster
-from gateway.media.codecs.decoders.vips import decode_first_page
+from gateway.media.codecs.decoders.vips import decode_page
 from gateway.types import Probe
 
 # The end of IHDR: depth, colour type, compression, filter, interlace (PNG §11.2.2).
@@ -27,11 +27,11 @@ def decode_png(data: bytes, probe: Probe) -> Raster:
     """The picture, of an animation the first frame. Raises Undecodable, UnsupportedFormat, MemoryError."""
     mode = _PLAIN.get(data[_HEADER])
     if mode is None or probe.frames > 1 or probe.has_alpha != (mode == "rgba"):
-        return decode_first_page(data, probe)
+        return decode_page(data, probe)
     height, width = probe.raster.height, probe.raster.width
     np.empty(height * width * _BANDS[mode] + len(data) + _ROOM_BYTES, np.uint8)
     try:
         samples = kornia_rs.io.decode_image_png_u8(data, (height, width), mode)
     except Exception:  # noqa: BLE001 - it has no type of its own; libvips says what is wrong
-        return decode_first_page(data, probe)
+        return decode_page(data, probe)
     return Raster(samples, alpha=mode == "rgba", grey=mode == "mono")

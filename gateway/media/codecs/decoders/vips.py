@@ -1,7 +1,7 @@
-"""PNG, TIFF and animated WebP by libvips, and the one place where libvips is loaded and tamed.
+"""PNG, TIFF and animations by libvips, and the one place where libvips is loaded and tamed.
 
-Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than the first
-page. Any error fails the picture: at the level ``truncated`` libtiff's are swallowed, and rows it lacks come out black.
+Single-threaded, without operation cache, loaders marked untrusted blocked (SVG among them), never more than one page.
+Any error fails the picture: at the level ``truncated`` libtiff's are swallowed, and rows it lacks come out black.
 The loader is named, so a file cannot choose another one than its probe did.
 """
 
@@ -11,10 +11,10 @@ import os
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from gateway.errors import Undecodable, UnsupportedFormat
-from gateway.media.codecs.decoders.raster import Raster, Samples, raster_from
+from gateway.media.codecs.decoders.inks import inks_to_rgb
+from gateway.media.codecs.decoders.profile import inks_to_srgb
+from gateway.media.codecs.decoders.raster import Raster, raster_from
 from gateway.types import ImageFormat, Probe
 
 
@@ -37,18 +37,29 @@ _LOADERS = {
     ImageFormat.PNG: "pngload_buffer",
     ImageFormat.TIFF: "tiffload_buffer",
     ImageFormat.WEBP: "webpload_buffer",
+    ImageFormat.GIF: "gifload_buffer",
+    ImageFormat.AVIF: "heifload_buffer",
 }
+# An AVIF has its primary picture, which libvips takes when it is not told a number.
+_PAGED = (ImageFormat.TIFF, ImageFormat.WEBP, ImageFormat.GIF)
 _DIRECT = ("srgb", "rgb", "rgb16", "b-w", "grey16", "multiband")
 
 
-def decode_first_page(data: bytes, probe: Probe) -> Raster:
-    """The first page or frame, composed on its canvas. Raises Undecodable, UnsupportedFormat, MemoryError."""
+def decode_page(
+    data: bytes, probe: Probe, page: int = 0, *, salvage: bool = False, ink_profile: bytes | None = None
+) -> Raster:
+    """One page or frame, composed on its canvas; what a salvaged file lacks is black or transparent.
+
+    Raises Undecodable, UnsupportedFormat, MemoryError.
+    """
     try:
-        image = _load(data, probe.format)
+        image = _load(data, probe.format, page, salvage=salvage)
         if image.format not in ("uchar", "ushort"):
             raise UnsupportedFormat("Images with other than unsigned samples of up to 16 bits are not accepted.")
         if image.interpretation == "cmyk":
-            return Raster(_cmyk_to_rgb(raster_from(image.numpy(), probe.raster).samples))
+            inks = raster_from(image.numpy(), probe.raster).samples
+            converted = inks_to_srgb(inks, ink_profile)
+            return Raster(inks_to_rgb(inks) if converted is None else converted)
         if image.interpretation not in _DIRECT:
             image = image.colourspace("srgb")
         # A TIFF's fourth sample may mean anything; only the probe knows whether it is transparency.
@@ -65,14 +76,7 @@ def decode_first_page(data: bytes, probe: Probe) -> Raster:
     return replace(raster, alpha=raster.alpha and transparent)
 
 
-def _load(data: bytes, kind: ImageFormat) -> Any:
+def _load(data: bytes, kind: ImageFormat, page: int, *, salvage: bool) -> Any:
     loader = getattr(_vips.Image, _LOADERS[kind])
-    pages = {} if kind is ImageFormat.PNG else {"page": 0, "n": 1}
-    return loader(data, fail_on="error", access="sequential", **pages)
-
-
-def _cmyk_to_rgb(inks: Samples) -> Samples:
-    """Without a profile, as Pillow does it: each colour is what ink and black both let through."""
-    light = 255 - inks[:, :, :4].astype(np.uint16)
-    rgb = (light[:, :, :3] * light[:, :, 3:] + 127) // 255
-    return rgb.astype(np.uint8)
+    pages = {"page": page, "n": 1} if kind in _PAGED else {}
+    return loader(data, fail_on="none" if salvage else "error", access="sequential", **pages)

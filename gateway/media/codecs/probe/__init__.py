@@ -12,7 +12,10 @@ from collections.abc import Callable, Mapping
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.probe.bmp import probe_bmp
 from gateway.media.codecs.probe.gif import probe_gif
+from gateway.media.codecs.probe.heif import probe_heif
+from gateway.media.codecs.probe.ico import probe_ico
 from gateway.media.codecs.probe.jpeg import probe_jpeg
+from gateway.media.codecs.probe.jpeg2000 import probe_jpeg2000
 from gateway.media.codecs.probe.png import probe_png
 from gateway.media.codecs.probe.sniff import looks_like_text, other_kind, sniff
 from gateway.media.codecs.probe.tiff import probe_tiff
@@ -27,7 +30,7 @@ HEAD_BYTES = 131_072
 # Holds the end mark, and the trailing metadata of WebP and PNG unless it carries a preview.
 TAIL_BYTES = 16_384
 
-# Formats that have a decoder. AVIF and HEIC get their place here when they have one.
+# Formats whose header is a header. A PDF has none: its pages are found by its renderer, where a policy asks for it.
 _PARSERS: Mapping[ImageFormat, Callable[[Window], Probe]] = {
     ImageFormat.JPEG: probe_jpeg,
     ImageFormat.PNG: probe_png,
@@ -35,8 +38,16 @@ _PARSERS: Mapping[ImageFormat, Callable[[Window], Probe]] = {
     ImageFormat.GIF: probe_gif,
     ImageFormat.BMP: probe_bmp,
     ImageFormat.TIFF: probe_tiff,
+    ImageFormat.AVIF: probe_heif,
+    ImageFormat.HEIC: probe_heif,
+    ImageFormat.JPEG2000: probe_jpeg2000,
+    ImageFormat.ICO: probe_ico,
 }
-_ACCEPTED = "send JPEG, PNG, WebP, GIF, BMP or TIFF"
+_ACCEPTED = "send JPEG, PNG, WebP, GIF, BMP, TIFF, AVIF, HEIC, JPEG 2000 or ICO"
+_REFUSALS = {
+    ImageFormat.SVG: "SVG is a drawing that would have to be executed, and is not accepted; send it as PNG.",
+    ImageFormat.PDF: "PDF documents are not accepted here; send pages as PNG or JPEG.",
+}
 
 
 def probe(head: bytes, tail: bytes, byte_count: int) -> Probe:
@@ -50,10 +61,9 @@ def probe(head: bytes, tail: bytes, byte_count: int) -> Probe:
     found = sniff(head)
     if found is None:
         raise _not_an_image(head)
-    parser = _PARSERS.get(found)
-    if parser is None:
-        raise UnsupportedFormat(f"Images in {found.value.upper()} format are not accepted; {_ACCEPTED}.")
-    return parser(Window(head, tail, byte_count))
+    if found in _REFUSALS:
+        raise UnsupportedFormat(_REFUSALS[found])
+    return _PARSERS[found](Window(head, tail, byte_count))
 
 
 def probe_all(data: bytes) -> Probe:

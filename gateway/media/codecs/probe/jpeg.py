@@ -8,10 +8,11 @@ counted wherever a decoder would read more than one.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.probe.exif import orientation_of
+from gateway.media.codecs.probe.icc import is_foreign
 from gateway.media.codecs.probe.window import EndOfData, NeedMore, Window
 from gateway.types import ColourModel, ImageFormat, Probe, Size
 
@@ -24,6 +25,7 @@ _PROGRESSIVE_SOF = frozenset({0xC2, 0xCA})
 _BARE_MARKERS = frozenset({0x01, *range(0xD0, 0xD9)})
 _COLOURS = {1: ColourModel.GREY, 3: ColourModel.RGB, 4: ColourModel.CMYK}
 _XMP_NAME = b"http://ns.adobe.com/xap/1.0/\0"
+_PROFILE_NAME = b"ICC_PROFILE\0"
 
 
 @dataclass(slots=True)
@@ -34,8 +36,16 @@ class _Header:
     sof: int = 0
     exif: bytes | None = None
     xmp: bytes | None = None
+    profile_pieces: list[bytes] = field(default_factory=list)
     scan_components: int = 0
     scan_start: int = 0
+
+    @property
+    def profile(self) -> bytes | None:
+        """The ICC profile (ICC.1:2022 annex B.4): pieces with their number and how many there are in front."""
+        if not self.profile_pieces:
+            return None
+        return b"".join(piece[2:] for piece in sorted(self.profile_pieces, key=lambda piece: piece[:1]))
 
 
 def probe_jpeg(window: Window) -> Probe:
@@ -62,7 +72,16 @@ def probe_jpeg(window: Window) -> Probe:
         progressive=progressive,
         scans=_count_scans(window.all(), header.scan_start) if several_scans else 1,
         complete=_has_end(window, header.scan_start),
+        foreign_profile=is_foreign(header.profile),
     )
+
+
+def jpeg_profile(data: bytes) -> bytes | None:
+    """The ICC profile of a whole file."""
+    try:
+        return _read_header(Window(data, data, len(data))).profile
+    except (EndOfData, Undecodable):
+        return None
 
 
 def _read_header(window: Window) -> _Header:
@@ -85,6 +104,8 @@ def _read_header(window: Window) -> _Header:
             header.sof, header.frame = marker, window.read(position + 2, 6)
         elif marker == 0xE1:
             _keep_metadata(header, window, position + 2, length - 2)
+        elif marker == 0xE2:
+            _keep_profile(header, window, position + 2, length - 2)
         position += length
     raise Undecodable("The JPEG has too many segments.")
 
@@ -110,6 +131,13 @@ def _keep_metadata(header: _Header, window: Window, start: int, count: int) -> N
         header.exif = window.read(start, count)
     elif name == _XMP_NAME and header.xmp is None:
         header.xmp = window.read(start, count)
+
+
+def _keep_profile(header: _Header, window: Window, start: int, count: int) -> None:
+    """Other blocks under this marker (MPF: a phone's second picture or gain map) are none of ours."""
+    skipped = len(_PROFILE_NAME)
+    if count > skipped + 2 and window.read(start, skipped) == _PROFILE_NAME:
+        header.profile_pieces.append(window.read(start + skipped, count - skipped))
 
 
 def _count_scans(data: bytes, first_scan: int) -> int:

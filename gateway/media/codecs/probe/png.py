@@ -7,9 +7,11 @@ the chunks lead to IEND without leaving the file.
 from __future__ import annotations
 
 import struct
+import zlib
 
 from gateway.errors import Undecodable
 from gateway.media.codecs.probe.exif import orientation_of
+from gateway.media.codecs.probe.icc import is_foreign
 from gateway.media.codecs.probe.window import EndOfData, Window
 from gateway.types import ColourModel, ImageFormat, Probe, Size
 
@@ -28,6 +30,7 @@ _COLOUR_TYPES = {
 _BANDS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 # Deflate spends at least two bits on 258 bytes (RFC 1951 §3.2.5): 1032 to 1. Less data cannot fill the picture.
 _MAX_DEFLATE_RATIO = 1_032
+_MAX_PROFILE_BYTES = 4 * 1024 * 1024
 _XMP_KEYWORD = b"XML:com.adobe.xmp\0"
 
 
@@ -55,18 +58,40 @@ def probe_png(window: Window) -> Probe:
         colour=colour,
         has_alpha=alpha or chunks.transparency,
         complete=complete,
+        foreign_profile=is_foreign(_inflated(chunks.profile)),
     )
+
+
+def png_profile(data: bytes) -> bytes | None:
+    """The ICC profile of a whole file."""
+    chunks = _Chunks(Window(data, data, len(data)))
+    try:
+        chunks.walk()
+    except Undecodable:
+        return None
+    return _inflated(chunks.profile)
+
+
+def _inflated(chunk: bytes | None) -> bytes | None:
+    """What iCCP holds (PNG §11.3.2.3): a name, a zero, the method, a deflated profile."""
+    if chunk is None:
+        return None
+    try:
+        return zlib.decompressobj().decompress(chunk[chunk.index(b"\0") + 2 :], _MAX_PROFILE_BYTES)
+    except (ValueError, zlib.error):
+        return None
 
 
 class _Chunks:
     """The few facts that stand in chunks other than IHDR."""
 
-    __slots__ = ("_window", "exif", "frames", "pixel_bytes", "transparency", "xmp")
+    __slots__ = ("_window", "exif", "frames", "pixel_bytes", "profile", "transparency", "xmp")
 
     def __init__(self, window: Window) -> None:
         self._window = window
         self.exif: bytes | None = None
         self.xmp: bytes | None = None
+        self.profile: bytes | None = None
         self.frames = 1
         self.transparency = False
         self.pixel_bytes = 0
@@ -95,6 +120,8 @@ class _Chunks:
             (self.frames,) = struct.unpack(">I", self._window.read(start, 4))
         elif name == b"eXIf" and self.exif is None:
             self.exif = self._window.read(start, length)
+        elif name == b"iCCP" and self.profile is None:
+            self.profile = self._window.read(start, min(length, _MAX_PROFILE_BYTES))
         elif name == b"iTXt" and self.xmp is None and self._names_xmp(start, length):
             self.xmp = self._window.read(start, length)
 

@@ -1,4 +1,4 @@
-"""TIFF 6.0 and BigTIFF: the first page's directory and the number of pages.
+"""TIFF 6.0 and BigTIFF: the first page's directory, the number of pages, and the sizes of the first of them.
 
 Pages may stand anywhere in the file and a directory may point at itself; both walks are bounded. ``complete`` means
 that every strip or tile of the first page lies inside the file.
@@ -11,16 +11,18 @@ from dataclasses import dataclass
 
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.probe.exif import sane
+from gateway.media.codecs.probe.icc import is_foreign
 from gateway.media.codecs.probe.window import EndOfData, Window
-from gateway.types import ColourModel, ImageFormat, Probe, Size
+from gateway.types import MAX_PAGES, ColourModel, ImageFormat, Page, Probe, Size
 
 _MAX_ENTRIES = 1_024
 _MAX_PAGES = 10_000
 _MAX_VALUES = 1_000_000
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION = 256, 257, 258, 259, 262, 274
 _STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES = 273, 279, 324, 325
-_EXTRA_SAMPLES, _SAMPLE_FORMAT = 338, 339
-_INTEGERS = {1: ("B", 1), 3: ("H", 2), 4: ("I", 4), 16: ("Q", 8)}
+_EXTRA_SAMPLES, _SAMPLE_FORMAT, _PROFILE = 338, 339, 34675
+# BYTE, SHORT, LONG, UNDEFINED, LONG8
+_INTEGERS = {1: ("B", 1), 3: ("H", 2), 4: ("I", 4), 7: ("B", 1), 16: ("Q", 8)}
 # PhotometricInterpretation. YCbCr is decoded only as the JPEG codec delivers it; Lab and others are not accepted.
 _COLOURS = {
     0: ColourModel.GREY,
@@ -49,8 +51,8 @@ class _Dialect:
         return int.from_bytes(data, "little" if self.endian == "<" else "big")
 
 
-def probe_tiff(window: Window) -> Probe:
-    """Read the first directory and count the others. Raises Undecodable, UnsupportedFormat, NeedMore."""
+def probe_tiff(window: Window, page: int = 0) -> Probe:
+    """Read a page's directory and count all. Raises Undecodable, UnsupportedFormat, NeedMore."""
     try:
         head = window.read(0, 16)
     except EndOfData:
@@ -59,12 +61,12 @@ def probe_tiff(window: Window) -> Probe:
     first = dialect.number(head[8:16] if dialect.big else head[4:8])
     try:
         tags, following = _directory(window, dialect, first)
-        pages = 1 + _count_pages(window, dialect, first, following)
-    except EndOfData:
+        starts = _chain(window, dialect, first, following)
+        if page:
+            tags, _ = _directory(window, dialect, starts[page])
+    except (EndOfData, IndexError):
         raise Undecodable("The TIFF's directory lies outside the file.") from None
-    width, height = _one(tags, _WIDTH, 0), _one(tags, _HEIGHT, 0)
-    if not 0 < width < 2**31 or not 0 < height < 2**31:
-        raise Undecodable("The TIFF's directory states no valid size.")
+    size = _size(tags)
     bits = max(tags.get(_BITS) or (1,))
     if any(kind != _UNSIGNED for kind in tags.get(_SAMPLE_FORMAT, ())) or bits not in (1, 2, 4, 8, 16):
         raise UnsupportedFormat("TIFF files with other than unsigned samples of up to 16 bits are not accepted.")
@@ -73,14 +75,52 @@ def probe_tiff(window: Window) -> Probe:
         raise UnsupportedFormat("TIFF files in this colour space are not accepted.")
     return Probe(
         format=ImageFormat.TIFF,
-        raster=Size(width, height),
+        raster=size,
         orientation=sane(_one(tags, _ORIENTATION, 1)),
-        frames=pages,
+        frames=len(starts),
         bits_per_sample=bits,
         colour=_COLOURS[photometric],
         has_alpha=any(kind in (1, 2) for kind in tags.get(_EXTRA_SAMPLES, ())),
         complete=_pixels_inside(window, tags),
+        foreign_profile=is_foreign(_profile(tags)),
+        pages=_pages(window, dialect, starts) if len(starts) > 1 else (),
     )
+
+
+def tiff_profile(data: bytes, page: int = 0) -> bytes | None:
+    """The ICC profile of a page of a whole file. Raises Undecodable."""
+    window = Window(data, data, len(data))
+    dialect = _Dialect("<" if data[:2] == b"II" else ">", big=dialect_is_big(data[:16]))
+    try:
+        first = dialect.number(data[8:16] if dialect.big else data[4:8])
+        _, following = _directory(window, dialect, first)
+        return _profile(_directory(window, dialect, _chain(window, dialect, first, following)[page])[0])
+    except (EndOfData, IndexError):
+        return None
+
+
+def _profile(tags: dict[int, tuple[int, ...]]) -> bytes | None:
+    values = tags.get(_PROFILE)
+    return bytes(values) if values and max(values) < 256 else None
+
+
+def _size(tags: dict[int, tuple[int, ...]]) -> Size:
+    width, height = _one(tags, _WIDTH, 0), _one(tags, _HEIGHT, 0)
+    if not 0 < width < 2**31 or not 0 < height < 2**31:
+        raise Undecodable("The TIFF's directory states no valid size.")
+    return Size(width, height)
+
+
+def _pages(window: Window, dialect: _Dialect, starts: list[int]) -> tuple[Page, ...]:
+    """The first pages' sizes; the list ends before one that cannot be read."""
+    pages: list[Page] = []
+    try:
+        for start in starts[:MAX_PAGES]:
+            tags, _ = _directory(window, dialect, start)
+            pages.append(Page(_size(tags), sane(_one(tags, _ORIENTATION, 1))))
+    except (EndOfData, Undecodable):
+        pass
+    return tuple(pages)
 
 
 def dialect_is_big(head: bytes) -> bool:
@@ -94,7 +134,7 @@ def _one(tags: dict[int, tuple[int, ...]], tag: int, default: int) -> int:
 
 
 _WANTED = frozenset(
-    {_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION, _EXTRA_SAMPLES, _SAMPLE_FORMAT}
+    {_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _ORIENTATION, _EXTRA_SAMPLES, _SAMPLE_FORMAT, _PROFILE}
     | {_STRIP_OFFSETS, _STRIP_BYTES, _TILE_OFFSETS, _TILE_BYTES}
 )
 
@@ -132,18 +172,19 @@ def _next_directory(window: Window, dialect: _Dialect, at: int) -> int:
         return 0
 
 
-def _count_pages(window: Window, dialect: _Dialect, first: int, following: int) -> int:
-    """Further pages. A chain that leaves the file or comes back to itself ends there."""
+def _chain(window: Window, dialect: _Dialect, first: int, following: int) -> list[int]:
+    """Where the pages' directories stand. A chain that leaves the file or comes back to itself ends there."""
     entry_bytes, count_bytes = (20, 8) if dialect.big else (12, 2)
-    seen = {first}
+    starts, seen = [first], {first}
     try:
         while following and following not in seen and len(seen) <= _MAX_PAGES:
             count = dialect.number(window.read(following, count_bytes))
+            starts.append(following)
             seen.add(following)
             following = _next_directory(window, dialect, following + count_bytes + count * entry_bytes)
     except EndOfData:
         pass
-    return len(seen) - 1
+    return starts
 
 
 def _pixels_inside(window: Window, tags: dict[int, tuple[int, ...]]) -> bool:

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 from gateway.errors import Undecodable
 from gateway.media.codecs.probe.exif import orientation_of
+from gateway.media.codecs.probe.icc import is_foreign
 from gateway.media.codecs.probe.window import EndOfData, Window
 from gateway.types import ColourModel, ImageFormat, Probe, Size
 
 # An animation of an hour at 30 frames a second.
 _MAX_CHUNKS = 131_072
+_MAX_PROFILE_BYTES = 4 * 1024 * 1024
 _ALPHA_FLAG, _ANIMATION_FLAG = 0x10, 0x02
 
 
@@ -28,6 +30,7 @@ class _Found:
     frames: int = 0
     exif: bytes | None = None
     xmp: bytes | None = None
+    profile: bytes | None = None
 
 
 def probe_webp(window: Window) -> Probe:
@@ -54,7 +57,18 @@ def probe_webp(window: Window) -> Probe:
         colour=ColourModel.RGB,
         has_alpha=found.alpha or bool(found.flags & _ALPHA_FLAG),
         complete=complete and declared + 8 <= window.byte_count,
+        foreign_profile=is_foreign(found.profile),
     )
+
+
+def webp_profile(data: bytes) -> bytes | None:
+    """The ICC profile of a whole file."""
+    found = _Found()
+    try:
+        _walk(Window(data, data, len(data)), len(data), found)
+    except (EndOfData, Undecodable):
+        return None
+    return found.profile
 
 
 def _walk(window: Window, stop: int, found: _Found) -> bool:
@@ -85,6 +99,8 @@ def _keep(window: Window, name: bytes, start: int, length: int, found: _Found) -
         found.frames += 1
     elif name == b"EXIF" and found.exif is None and start + length <= window.byte_count:
         found.exif = window.read(start, length)
+    elif name == b"ICCP" and found.profile is None and start + length <= window.byte_count:
+        found.profile = window.read(start, min(length, _MAX_PROFILE_BYTES))
     elif name == b"XMP " and found.xmp is None and start + length <= window.byte_count:
         found.xmp = window.read(start, length)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gateway.errors import Undecodable
-from gateway.media.codecs.decoders.flat import decode_bmp, decode_gif, decode_still_webp
+from gateway.media.codecs.decoders.flat import decode_gif, decode_still_webp
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.probe import probe_all
 from gateway.types import Size
@@ -18,7 +18,6 @@ from tests.media.codecs.samples import (
     gif_frame,
     near,
     quarters,
-    saved,
     webp,
 )
 
@@ -47,22 +46,6 @@ def test_damaged_webp_is_undecodable(lossless: bool) -> None:
     probe = probe_all(data)
     with pytest.raises(Undecodable):
         decode_still_webp(data[:60] + bytes(len(data) - 60), probe) if lossless else decode_still_webp(data[:60], probe)
-
-
-@pytest.mark.parametrize(("mode", "bands"), [("1", 3), ("L", 1), ("P", 3), ("RGB", 3)])
-def test_bmp_of_every_depth(mode: str, bands: int) -> None:
-    data = saved(quarters(), mode, "BMP")
-    raster = decode_bmp(data, probe_all(data))
-    assert raster.samples.shape == (32, 64, bands)
-    assert raster.grey is (bands == 1)
-    if mode == "RGB":
-        assert corners(raster.samples) == COLOURS
-
-
-def test_a_cut_bmp_is_undecodable() -> None:
-    data = saved(quarters(), "RGB", "BMP")
-    with pytest.raises(Undecodable):
-        decode_bmp(data[:-100], probe_all(data))
 
 
 def test_the_first_frame_of_a_gif_is_taken() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.decoders.raster import Raster
-from gateway.media.codecs.decoders.vips import decode_first_page, load_vips
+from gateway.media.codecs.decoders.vips import decode_page, load_vips
 from gateway.media.codecs.probe import probe_all
 from gateway.types import ColourModel, ImageFormat, Probe, Size
 from tests.media.codecs.samples import (
@@ -40,7 +40,7 @@ NOISE = np.random.default_rng(8).integers(0, 255, (33, 61, 3), np.uint8)
 
 
 def decoded(data: bytes) -> Raster:
-    return decode_first_page(data, probe_all(data))
+    return decode_page(data, probe_all(data))
 
 
 def test_an_opaque_png_comes_padded_to_four_bytes() -> None:
@@ -147,7 +147,7 @@ def test_colours_multiplied_by_their_transparency_are_divided_again() -> None:
 def test_a_cut_tiff_is_undecodable() -> None:
     data = grey_tiff(64, 64)
     with pytest.raises(Undecodable):
-        decode_first_page(data[:-3_000], probe_all(data))
+        decode_page(data[:-3_000], probe_all(data))
 
 
 def test_a_strip_that_inflates_to_less_than_its_rows_is_undecodable() -> None:
@@ -163,7 +163,7 @@ def test_samples_that_are_not_small_integers_are_refused() -> None:
     floats = saved(quarters(), "F", "TIFF")
     probe = Probe(ImageFormat.TIFF, Size(64, 32), colour=ColourModel.GREY)
     with pytest.raises(UnsupportedFormat):
-        decode_first_page(floats, probe)
+        decode_page(floats, probe)
 
 
 def test_an_animated_webp_gives_its_first_frame_on_its_canvas() -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.probe.bmp import probe_bmp
@@ -47,17 +49,33 @@ def test_missing_rows_make_a_file_incomplete_but_not_missing_padding() -> None:
 
 
 def test_other_headers_are_refused() -> None:
-    for data in (
-        header(2, 2, 8, 1),
-        header(2, 2, 24, 4),
-        b"BM" + bytes(12) + struct.pack("<IHHHH", 12, 2, 2, 1, 24),
-    ):
+    for data in (header(2, 2, 24, 4), header(2, 2, 24, 5), header(2, 2, 4, 1), header(2, -2, 8, 1), header(2, 2, 8, 3)):
         with pytest.raises(UnsupportedFormat):
             whole(data)
+    with pytest.raises(UnsupportedFormat, match="8388608 bytes"):
+        whole(header(2, 2, 8, 1) + bytes(8_500_000))
+
+
+def test_run_length_rows_and_the_headers_of_os2_are_read() -> None:
+    assert whole(header(6, 2, 8, 1)).raster == Size(6, 2)
+    assert whole(header(6, 2, 4, 2)).complete
+    core = b"BM" + bytes(8) + struct.pack("<IIHHHH", 26, 12, 5, 3, 1, 24)
+    assert whole(core + bytes(48)).raster == Size(5, 3)
+    assert not whole(core).complete
+    assert whole(b"BM" + bytes(8) + struct.pack("<IIiiHH", 30, 16, 5, 3, 1, 24) + bytes(48)).raster == Size(5, 3)
+
+
+@given(st.binary(max_size=80))
+def test_any_header_is_refused_in_documented_words(data: bytes) -> None:
+    try:
+        found = whole(b"BM" + data)
+    except (Undecodable, UnsupportedFormat):
+        return
+    assert found.raster.pixels > 0
 
 
 def test_headers_without_sense_are_undecodable() -> None:
-    bad = [header(0, 2), header(-2, 2), header(2, 0), header(2, -(2**31)), header(2, 2, 7), header(2, 2, dib_bytes=20)]
+    bad = [header(0, 2), header(-2, 2), header(2, 0), header(2, -(2**31)), header(2, 2, 7), header(2, 2, dib_bytes=8)]
     for data in (*bad, b"BM", header(2, 2)[:30]):
         with pytest.raises(Undecodable):
             whole(data)
