@@ -42,6 +42,7 @@ from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
 from gateway.ports import Body
 from gateway.record import RequestHead
+from gateway.room import room_on
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
@@ -99,7 +100,14 @@ class Gateway:
         self._shared_cache = self._shared_cache_of(settings)
         self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
         self._upstream = UpstreamService(upstream_settings(settings), self._clock)
-        self._budgets = LocalBudgets(MemoryStore(), self._clock, random.random, time.time)
+        fill = settings.upstream.kv_fill
+        self._budgets = LocalBudgets(
+            MemoryStore(),
+            self._clock,
+            random.random,
+            time.time,
+            has_room=None if fill is None else room_on(self._upstream.views, fill),
+        )
         self._recorder = ExchangeRecorder(
             self._metrics,
             self._log,

@@ -104,6 +104,13 @@ class UpstreamConfig:
     probe_interval_s: float = setting(5.0, "Time between probes of a healthy engine.", minimum=0.1, unit="s")
     probe_timeout_s: float = setting(2.0, "Longest wait for a probe.", minimum=0.05, unit="s")
     discovery_timeout_s: float = setting(1.5, "At start, how long the first discovery may take.", minimum=0, unit="s")
+    kv_fill: float | None = setting(
+        1.0,
+        "How much of the backends' KV caches, as a share, requests may reserve before further ones wait here "
+        "(queue_timeout_s of their policy); null: they never wait.",
+        minimum=0.1,
+        maximum=100,
+    )
     retry_ratio: float = setting(0.2, "Resends allowed per request, over time.", minimum=0, maximum=1)
 
 

@@ -31,6 +31,7 @@ from gateway.state.reservation import LocalReservation
 from gateway.types import TenantId
 
 POLL_S = 0.1
+_ANSWERS = (Granted, Denied)
 _DAY_S = 86_400.0  # a rate's wait is exact, so a client may know it however long it is
 
 
@@ -108,7 +109,7 @@ class LocalBudgets:
         if never is not None:
             if not claim.shadow:
                 raise never
-            return self._opened(claim, None, NOTHING, never)
+            return self._opened(claim, None, NOTHING, never, self._now_us())
         line = self._line(claim.pool)
         denied: Denied | None = None
         if claim.shadow or not self._must_queue(line, claim):
@@ -119,7 +120,8 @@ class LocalBudgets:
             denied = outcome
             if claim.shadow:
                 finding = self._refusal(claim, denied, denied.wait_us / MICROSECONDS)
-                return self._opened(claim, None, _standing(claim, denied, self._wall_s), finding)
+                standing = _standing(claim, denied, self._wall_s)
+                return self._opened(claim, None, standing, finding, self._now_us())
         return await self._wait(line, claim, denied)
 
     def inflight_kv_tokens(self, tenant: TenantId) -> int:
@@ -152,13 +154,16 @@ class LocalBudgets:
         reservation = ReservationId(self._issued)
         now_us = self._now_us()
         outcome = self._store.take(claim, reservation, now_us)
-        if not isinstance(outcome, Granted | Denied):
+        if not isinstance(outcome, _ANSWERS):
             outcome = await self._arrived(outcome, reservation, claim.tenant)
+        standing = NOTHING
         if claim.charges:
             self._outlook(claim.tenant).saw(claim.charges, outcome, now_us)
+            standing = _standing(claim, outcome, self._wall_s)
         if isinstance(outcome, Denied):
             return outcome
-        return self._opened(claim, reservation, _standing(claim, outcome, self._wall_s), None)
+        self._open[reservation] = claim
+        return self._opened(claim, reservation, standing, None, now_us)
 
     async def _arrived(
         self, answer: Awaitable[Granted | Denied], reservation: ReservationId, tenant: TenantId
@@ -171,13 +176,16 @@ class LocalBudgets:
             raise
 
     def _opened(
-        self, claim: Claim, reservation: ReservationId | None, standing: Standing, finding: GatewayError | None
+        self,
+        claim: Claim,
+        reservation: ReservationId | None,
+        standing: Standing,
+        finding: GatewayError | None,
+        now_us: int,
     ) -> LocalReservation:
         self._outlook(claim.tenant).opened(claim)
         self._line(claim.pool).cost_in_flight += claim.cost
-        if reservation is not None:
-            self._open[reservation] = claim
-        return LocalReservation(self._end, claim, reservation, self._now_us(), standing, finding)
+        return LocalReservation(self._end, claim, reservation, now_us, standing, finding)
 
     def _end(self, ended: LocalReservation, used: Used | None, settles: bool) -> None:  # noqa: FBT001  # a callback's
         claim, reservation, now_us = ended.claim, ended.number, self._now_us()
@@ -369,4 +377,4 @@ class LocalBudgets:
 
 
 def _standing(claim: Claim, outcome: Granted | Denied, wall_s: Callable[[], float]) -> Standing:
-    return Standing(claim.charges, outcome.tats_us, outcome.now_us, wall_s()) if claim.charges else NOTHING
+    return Standing(claim.charges, outcome.tats_us, outcome.now_us, wall_s())

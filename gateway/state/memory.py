@@ -48,21 +48,36 @@ class MemoryStore:
     def take(self, claim: Claim, reservation: ReservationId, now_us: int) -> Granted | Denied:
         if reservation in self._open:
             raise ValueError(f"reservation {reservation} is open already")
+        now_us = self._advance(now_us)
         if self._open:
             self.expire(now_us)
-        now_us = self._advance(now_us)
-        sums = self._in_flight.get(claim.tenant, _NOTHING)
+        sums = self._in_flight.get(claim.tenant)
+        if sums is None:
+            sums = self._in_flight[claim.tenant] = {}
+        if not claim.charges:
+            hold = _full(claim, sums)
+            if hold is not None:
+                return Denied(hold, 0, sums.get(hold.unit, 0), (), now_us)
+            for each in claim.holds:
+                sums[each.unit] = sums.get(each.unit, 0) + each.amount
+            self._open[reservation] = _Entry(claim, (), now_us + self._lease_us)
+            return Granted((), now_us)
+        return self._take_charged(claim, reservation, sums, now_us)
+
+    def _take_charged(
+        self, claim: Claim, reservation: ReservationId, sums: dict[Unit, int], now_us: int
+    ) -> Granted | Denied:
         buckets = self._tats_us.get(claim.tenant, _EMPTY)
         tats_us = [charged(buckets.get((c.unit, c.rate.period_s), 0), now_us, c.cost_us) for c in claim.charges]
         lacking = _lacking(claim, sums, tats_us, now_us)
         if lacking is not None:
             current = tuple(buckets.get((c.unit, c.rate.period_s), 0) for c in claim.charges)
             return Denied(*lacking, current, now_us)
-        self._hold(claim)
-        if tats_us:
-            kept = self._tats_us.setdefault(claim.tenant, {})
-            for charge, tat_us in zip(claim.charges, tats_us, strict=True):
-                kept[charge.unit, charge.rate.period_s] = tat_us
+        for hold in claim.holds:
+            sums[hold.unit] = sums.get(hold.unit, 0) + hold.amount
+        kept = self._tats_us.setdefault(claim.tenant, {})
+        for charge, tat_us in zip(claim.charges, tats_us, strict=True):
+            kept[charge.unit, charge.rate.period_s] = tat_us
         granted = Granted(tuple(tats_us), now_us)
         self._open[reservation] = _Entry(claim, granted.tats_us, now_us + self._lease_us)
         return granted
@@ -115,13 +130,6 @@ class MemoryStore:
     def open_count(self) -> int:
         return len(self._open)
 
-    def _hold(self, claim: Claim) -> None:
-        sums = self._in_flight.get(claim.tenant)
-        if sums is None:
-            sums = self._in_flight[claim.tenant] = {}
-        for hold in claim.holds:
-            sums[hold.unit] = sums.get(hold.unit, 0) + hold.amount
-
     def _close(self, reservation: ReservationId) -> _Entry | None:
         entry = self._open.pop(reservation, None)
         if entry is not None:
@@ -145,8 +153,15 @@ def _lacking(
         this_us = wait_us(tat_us, now_us, charge.rate.capacity_us)
         if this_us > longest_us:
             longest_us, slowest = this_us, charge
-    for hold in claim.holds:
-        in_use = sums.get(hold.unit, 0)
-        if hold.limit is not None and in_use + hold.amount > hold.limit:
-            return hold, longest_us, in_use
+    hold = _full(claim, sums)
+    if hold is not None:
+        return hold, longest_us, sums.get(hold.unit, 0)
     return None if slowest is None else (slowest, longest_us, 0)
+
+
+def _full(claim: Claim, sums: Mapping[Unit, int]) -> Hold | None:
+    """The first hold without room."""
+    for hold in claim.holds:
+        if hold.limit is not None and sums.get(hold.unit, 0) + hold.amount > hold.limit:
+            return hold
+    return None

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gateway.quota.claim import Claim, Hold, Unit
+from gateway.room import room_on
+from gateway.types import BackendName, BackendView, EngineKind, TenantId
+
+EMPTY = BackendView(BackendName("a"), "http://a", EngineKind.VLLM, models=("m",), kv_capacity_tokens=1_000)
+FULL = replace(EMPTY, inflight_requests=2, inflight_kv_tokens=1_000)
+
+
+def claim(pool: str | None = "m") -> Claim:
+    return Claim(tenant=TenantId("t"), holds=(Hold(Unit.KV_TOKENS, 10),), pool=pool)
+
+
+def asked(*views: BackendView, pool: str | None = "m", fill: float = 1.0) -> bool:
+    return room_on(lambda: views, fill)(claim(pool))
+
+
+def test_one_backend_with_room_is_enough() -> None:
+    assert asked(FULL, EMPTY)
+    assert not asked(FULL, FULL)
+    assert asked(FULL, fill=1.5)
+
+
+def test_only_backends_that_serve_the_model_and_are_up_count() -> None:
+    other = replace(EMPTY, models=("n",))
+    assert not asked(FULL, other)
+    assert asked(FULL, other, pool=None)
+    assert asked(FULL, replace(EMPTY, models=()))
+    assert not asked(FULL, replace(EMPTY, healthy=False), replace(EMPTY, draining=True))
+
+
+def test_without_any_backend_nobody_waits_for_one() -> None:
+    assert asked()
+    assert asked(replace(FULL, healthy=False))
+    assert asked(replace(FULL, models=("n",)))
