@@ -20,6 +20,7 @@ _BENCHMARKS = {
     "pool": ("benchmarks.pool", "handing bytes to a worker and back, and one worker against two"),
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),
     "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
+    "quota": ("benchmarks.quota", "policy, claim and budgets of a request, in memory"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),
 }
