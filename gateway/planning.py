@@ -104,7 +104,7 @@ async def plan_kept(
 ) -> Kept:
     """`plan_all`, and again without the oldest images where all together are too large and the policy drops those."""
     plans = await plan_all(policy, served, call, facts, ports)
-    if policy.shadow or not plans:
+    if policy.shadow or not plans or (policy.max_total_pixels is None and policy.max_image_tokens is None):
         return Kept(call, facts, plans)
     pixels, tokens = [plan.target.pixels for plan in plans], [plan.after.tokens for plan in plans]
     dropped = images_too_large(policy, call, pixels, tokens)
@@ -139,14 +139,14 @@ def plan_images(
         salvage=policy.truncated is Truncated.SALVAGE,
     )
     caps = own_caps(policy, call)[: len(facts)]
-    rules = [replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in caps]
+    rules = _capped(alike, caps)
     plans = _planned(served, call, facts, rules)
     if preserve:
         return plans
     most = policy.max_total_pixels
     if most is not None and policy.on_excess.max_total_pixels is Excess.SHRINK:
         caps = lowered(caps, [plan.target.pixels for plan in plans], most)
-        rules = [replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in caps]
+        rules = _capped(alike, caps)
         plans = _planned(served, call, facts, rules)
     budget = policy.max_image_tokens
     if policy.on_excess.max_image_tokens is not Excess.SHRINK or budget is None:
@@ -160,6 +160,12 @@ def plan_images(
     return _planned(
         served, call, facts, [replace(rule, cap_tokens=cap) for rule, cap in zip(rules, shares, strict=True)]
     )
+
+
+def _capped(alike: PlanRules, caps: Sequence[Caps]) -> list[PlanRules]:
+    """The rules of each image under its own caps; those of images with the same caps are one object."""
+    made = {cap: replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in set(caps)}
+    return [made[cap] for cap in caps]
 
 
 def _planned(

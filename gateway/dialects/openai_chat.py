@@ -53,6 +53,7 @@ class OpenAIChat:
             stream=stream,
             wants_usage=wants_usage,
             output_limit_tokens=_output_limit(tree),
+            output_limit_field="max_tokens" if tree.get("max_completion_tokens") is None else "max_completion_tokens",
             images=tuple(reader.images),
             text_bytes=reader.text_bytes,
             message_count=len(messages),

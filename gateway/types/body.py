@@ -126,6 +126,7 @@ class Call:
     is_continued: bool = False
     omitted: tuple[ImagePart, ...] = ()
     has_tools: bool = False
+    output_limit_field: str = "max_tokens"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from gateway.api.client import COMMENT, HttpClient
-from gateway.errors import BackendLost, GatewayBug, TooManyImages
+from gateway.errors import BackendLost, GatewayBug, Spelling, TooManyImages, UnsupportedFormat
 from tests.api.harness import DEADLINE_S, Journey, post, serving
 
 EVENT_STREAM = (("Content-Type", "text/event-stream"),)
@@ -49,6 +49,20 @@ async def test_an_error_is_an_answer_of_its_own() -> None:
         assert b"private" not in answer.body
         await wire.send(post())
         assert (await wire.answer()).status == 400, "the connection lives on"
+
+
+async def test_a_vendors_spelling_is_what_the_client_reads_and_ours_stands_in_the_header() -> None:
+    async def journey(client: HttpClient) -> None:
+        (await client.read(1000)).close()
+        error = UnsupportedFormat()
+        error.spelling = Spelling(400, "invalid_image_format")
+        await client.refuse(error)
+
+    async with serving(journey) as (_, wire):
+        await wire.send(post(b"{}"))
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "invalid_image_format")
+        assert answer.headers["x-vlmgw-error"] == "image_format_unsupported"
 
 
 async def test_between_events_an_error_is_the_last_event() -> None:

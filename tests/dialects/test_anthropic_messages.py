@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from gateway.dialects import DIALECTS, dialect_of
 from gateway.dialects.anthropic_messages import AnthropicMessages
 from gateway.dialects.sse import EventReader
-from gateway.errors import BackendLost, InvalidRequest, RouteNotFound, TooManyImages, all_errors
+from gateway.errors import (
+    BackendLost,
+    InvalidRequest,
+    PoolSaturated,
+    RouteNotFound,
+    Spelling,
+    TooManyImages,
+    all_errors,
+)
 from gateway.types import Call, ImageForm, ImagePart, LongString, OtherMedium, RequestId, Span, Usage
 
 MESSAGES = AnthropicMessages()
@@ -211,6 +219,12 @@ def test_every_error_has_the_envelope_and_a_type_of_anthropics() -> None:
         assert (body["type"], body["request_id"]) == ("error", "r-1")
         assert body["error"]["type"] in known
         assert (body["error"]["type"] in {"api_error", "timeout_error", "overloaded_error"}) == (kind.status >= 500)
+
+
+def test_an_overload_spelled_as_anthropic_does_keeps_its_type() -> None:
+    error = PoolSaturated()
+    error.spelling = Spelling(529, "overloaded_error")
+    assert json.loads(MESSAGES.error_body(error, ID))["error"]["type"] == "overloaded_error"
 
 
 def test_the_part_at_fault_is_in_the_message() -> None:

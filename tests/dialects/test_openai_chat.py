@@ -23,6 +23,7 @@ from gateway.errors import (
     KvBudgetExhausted,
     ModelNotFound,
     NoBackend,
+    Spelling,
     TooManyImages,
     all_errors,
 )
@@ -376,3 +377,17 @@ def test_usage_is_found_in_what_the_sdk_calls_a_completion() -> None:
         }
     ).model_dump_json()
     assert CHAT.usage(body.encode(), streamed=False) == Usage(3, 1)
+
+
+def test_what_policies_ask_of_a_request_besides_its_images() -> None:
+    assert read(tools=[{"type": "function"}]).has_tools
+    assert read(functions=[{"name": "f"}]).has_tools
+    assert not read(tools=[]).has_tools
+    assert read(max_tokens=5).output_limit_field == read().output_limit_field == "max_tokens"
+    assert read(max_completion_tokens=5, max_tokens=4).output_limit_field == "max_completion_tokens"
+
+
+def test_a_vendors_word_for_an_error_stands_in_the_envelope() -> None:
+    error = TooManyImages()
+    error.spelling = Spelling(400, "array_too_long")
+    assert json.loads(CHAT.error_body(error, ID))["error"]["code"] == "array_too_long"

@@ -45,6 +45,7 @@ def test_a_plain_request() -> None:
         images=(),
         text_bytes=2,
         message_count=1,
+        output_limit_field="max_output_tokens",
     )
     assert read(LongString(Span(0, 700), has_escapes=False, text_byte_count=699)).text_bytes == 699
 
@@ -192,3 +193,13 @@ def test_usage_of_an_answer_and_of_a_stream() -> None:
     assert RESPONSES.usage(stream.encode(), streamed=True) == Usage(322, 4, 256)
     assert RESPONSES.usage(stream.encode()[:-400], streamed=True) is None
     assert RESPONSES.usage(b'{"usage": {"input_tokens": 3, "output_tokens": null}}', streamed=False) == Usage(3, 0)
+
+
+def test_what_policies_ask_of_a_request_besides_its_images() -> None:
+    found = read([{"role": "user", "content": [{"type": "input_image", "image_url": "https://a.example/x"}]}])
+    assert (found.images[0].text_type, found.output_limit_field, found.has_tools) == (
+        "input_text",
+        "max_output_tokens",
+        False,
+    )
+    assert read(tools=[{"type": "function"}]).has_tools

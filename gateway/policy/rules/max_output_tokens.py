@@ -20,13 +20,16 @@ def _declared(values: RuleValues, call: Call) -> TooManyTokens | None:
     if call.output_limit_tokens is None:
         return TooManyTokens(
             f"The request sets no output limit, the policy asks for one of at most {limit} tokens.",
+            part=call.output_limit_field,
             rule="max_output_tokens",
         )
     actual = call.output_limit_tokens * max(call.choices, 1)
     if actual <= limit:
         return None
     return TooManyTokens(
-        f"The request asks for {actual} output tokens, the limit is {limit}.", rule="max_output_tokens"
+        f"The request asks for {actual} output tokens, the limit is {limit}.",
+        part=call.output_limit_field,
+        rule="max_output_tokens",
     )
 
 
