@@ -31,13 +31,14 @@ def claim_of(
     views: Sequence[BackendView],
 ) -> Claim:
     """What one request asks of its tenant's budgets."""
-    patches = sum([plan.after.vit_patches for plan in plans])
+    patches = sum([plan.after.vit_patches for plan in plans]) if plans else 0
+    urgency = policy.priority
     return Claim(
         tenant=policy.tenant,
         holds=_holds(policy, served, estimate),
         charges=_charges(policy, call, estimate, plans) if policy.rates else (),
         queue_timeout_s=policy.queue_timeout_s,
-        priority=_PRIORITIES[policy.priority],
+        priority=Priority.NORMAL if urgency is Urgency.NORMAL else _PRIORITIES[urgency],
         weight=policy.weight,
         cost=estimate.kv_tokens + patches // PATCHES_PER_TOKEN,
         pool=_pool(served, views),
@@ -46,15 +47,14 @@ def claim_of(
 
 
 def _holds(policy: EffectivePolicy, served: ServedModel, estimate: TokenEstimate) -> tuple[Hold, ...]:
-    holds = (
-        Hold(Unit.KV_TOKENS, estimate.kv_tokens, policy.kv_tokens_in_flight),
-        Hold(Unit.REQUESTS, 1, policy.requests_in_flight),
-    )
+    holds = [Hold(Unit.KV_TOKENS, estimate.kv_tokens, policy.kv_tokens_in_flight)]
+    if policy.requests_in_flight is not None:
+        holds.append(Hold(Unit.REQUESTS, 1, policy.requests_in_flight))
     shape = served.checkpoint.kv
-    if policy.kv_bytes_in_flight is None or shape is None:
-        return holds
-    kv_bytes = request_kv_bytes(shape, estimate.kv_tokens - estimate.output_tokens, estimate.output_tokens)
-    return (*holds, Hold(Unit.KV_BYTES, kv_bytes, policy.kv_bytes_in_flight))
+    if policy.kv_bytes_in_flight is not None and shape is not None:
+        kv_bytes = request_kv_bytes(shape, estimate.kv_tokens - estimate.output_tokens, estimate.output_tokens)
+        holds.append(Hold(Unit.KV_BYTES, kv_bytes, policy.kv_bytes_in_flight))
+    return tuple(holds)
 
 
 def _charges(

@@ -54,9 +54,9 @@ def test_rates_keep_their_window_and_burst() -> None:
     )
 
 
-def test_what_is_held_is_counted_whether_it_is_limited_or_not() -> None:
+def test_kv_tokens_are_counted_whether_they_are_limited_or_not() -> None:
     kv_tokens = estimate(20, 1024, 16).kv_tokens
-    assert made().holds == (Hold(Unit.KV_TOKENS, kv_tokens, None), Hold(Unit.REQUESTS, 1, None))
+    assert made().holds == (Hold(Unit.KV_TOKENS, kv_tokens, None),)
     shape = served().checkpoint.kv
     assert shape is not None
     kv_bytes = request_kv_bytes(shape, kv_tokens - 16, 16)

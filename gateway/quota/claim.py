@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from gateway.quota.gcra import MICROSECONDS, Rate, cost_us
 from gateway.types import TenantId
@@ -42,8 +42,8 @@ class Priority(IntEnum):
     LOW = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+# Tuples by name, which are made in a third of the time that a frozen dataclass takes: every request makes several.
+class Hold(NamedTuple):
     """Taken when the request starts, given back when it ends. ``limit`` None: counted, not limited."""
 
     unit: Unit
@@ -56,8 +56,7 @@ class Hold:
         return f"{self.unit.value}_in_flight"
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """Taken from a rate by estimate when the request starts, corrected when it ends.
 
     The bucket is (tenant, unit, period): two windows of one unit are two charges.
@@ -82,8 +81,7 @@ class Charge:
         return self.cost_us <= self.rate.capacity_us
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class Claim(NamedTuple):
     """One request before the budgets. ``cost`` is its share in fairness, in tokens; ``pool`` the model it is for.
 
     ``shadow``: nothing is refused and nobody waits; what would have been is told.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from gateway.quota.claim import Charge, Claim, Hold, ReservationId
 
@@ -28,8 +28,7 @@ _Answer = TypeVar("_Answer")
 Maybe: TypeAlias = _Answer | Awaitable[_Answer]
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(NamedTuple):
     """Taken. ``tats_us``: each charge's bucket afterwards, in the claim's order, at the store's time ``now_us``."""
 
     tats_us: tuple[int, ...]

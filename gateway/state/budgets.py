@@ -114,7 +114,7 @@ class LocalBudgets:
         denied: Denied | None = None
         if claim.shadow or not self._must_queue(line, claim):
             outcome = await self._take(claim)
-            if isinstance(outcome, LocalReservation):
+            if not isinstance(outcome, Denied):
                 line.queue.serve_at_once(claim)
                 return outcome
             denied = outcome

@@ -7,7 +7,7 @@ Decided here: nothing but how it is kept. Not decided here: what the steps mean 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.quota.claim import Charge, Claim, Hold, ReservationId, Unit
 from gateway.quota.gcra import MICROSECONDS, charged, refunded, wait_us
@@ -20,8 +20,7 @@ _NOTHING: Mapping[Unit, int] = {}
 _EMPTY: Mapping[tuple[Unit, int], int] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One open reservation: what its charges made of their buckets, and when its lease is over."""
 
     claim: Claim
