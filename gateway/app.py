@@ -117,6 +117,7 @@ class Gateway:
         self._ports = Ports(
             clock=self._clock,
             media=self._media,
+            clips=self._media.clips,
             budgets=self._budgets,
             upstream=self._upstream,
             recorder=self._recorder,

@@ -23,6 +23,7 @@ from gateway.ports import (
     Body,
     Budgets,
     Client,
+    Clips,
     Clock,
     Media,
     PreparedResult,
@@ -73,6 +74,7 @@ class Ports:
 
     clock: Clock
     media: Media
+    clips: Clips
     budgets: Budgets
     upstream: Upstream
     recorder: Recorder

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from gateway.claiming import claim_of
+from gateway.clips import ClipWork, explained
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
@@ -41,7 +42,7 @@ from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.shares import own_caps
 from gateway.splice.skeleton import cut
-from gateway.types import BackendName, Call, ImagePlan, SourceFacts, TokenEstimate
+from gateway.types import BackendName, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
 
 
 async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World) -> dict[str, object]:
@@ -141,8 +142,15 @@ async def _tell(
         | {"is_prepared": plan.keeps_file or ports.media.peek(scope, fact, plan)}
         for part, fact, plan, own in zip(call.images, facts, plans, own_caps(policy, call), strict=False)
     ]
+    clips = ClipWork(policy, served, call, views)
+    try:
+        await clips.look(body, ports, world, findings)
+    finally:
+        clips.close()
+    if clips.items:
+        told["clips"] = explained(clips)
     counted = await count_prompt(world, served, dialect.name, body, tree, call)
-    estimate = estimate_request(world.book, served, policy, call, plans, counted)
+    estimate = estimate_request(world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
     around = estimate.text_tokens + estimate.image_overhead_tokens
     told["estimate"] = _estimate(estimate) | {"next_position": next_position(around, [plan.after for plan in plans])}
     measured = [
@@ -151,7 +159,8 @@ async def _tell(
     ]
     context_tokens = served.context_tokens if served.is_exact else None
     kv_bytes = kv_bytes_of(policy, served, estimate)
-    findings += [error.code for error in check_measured(policy, measured, estimate, context_tokens, kv_bytes=kv_bytes)]
+    found = check_measured(policy, measured, estimate, context_tokens, kv_bytes=kv_bytes, clips=clips.measured)
+    findings += [error.code for error in found]
     told["findings"] = findings
     claim = claim_of(policy, served, call, estimate, plans, views)
     limit = policy.kv_tokens_in_flight
@@ -166,14 +175,16 @@ async def _tell(
         "priority": claim.priority.name.lower(),
         "cost": claim.cost,
     }
-    cost = cost_of(estimate, plans)
+    cost = cost_of(estimate, plans, clips.patches)
     ask = RouteAsk(
         model=policy.model,
-        images=tuple(fact.placement for fact in facts),
+        images=(*(fact.placement for fact in facts), *clips.placements),
         image_patches=cost.encode_patches,
         prompt_tokens=cost.prompt_tokens,
         kv_tokens=cost.kv_tokens,
-        needs_vision=bool(call.images),
+        needs_vision=bool(call.images) or clips.has_video,
+        needs_frames=clips.needs_frames,
+        videos=len(clips.placements),
         request_id=head.request_id,
     )
     decision = decide(views, ask, ports.upstream.held_images)
@@ -218,6 +229,8 @@ def _call(call: Call) -> dict[str, object]:
         "model": call.model,
         "stream": call.stream,
         "images": len(call.images),
+        "videos": sum(part.kind is MediumKind.VIDEO for part in call.other_media),
+        "sounds": sum(part.kind is MediumKind.AUDIO for part in call.other_media),
         "text_bytes": call.text_bytes,
         "messages": call.message_count,
         "output_limit_tokens": call.output_limit_tokens,
@@ -281,6 +294,7 @@ def _estimate(estimate: TokenEstimate) -> dict[str, object]:
         "text_tokens": estimate.text_tokens,
         "image_tokens": estimate.image_tokens,
         "image_overhead_tokens": estimate.image_overhead_tokens,
+        "video_tokens": estimate.video_tokens,
         "prompt_tokens": estimate.prompt_tokens,
         "prompt_lower_bound": estimate.prompt_lower_bound,
         "output_tokens": estimate.output_tokens,

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from gateway import exchange as frame
 from gateway.answer import Wish, editor_for, told_coordinates, wish_of
 from gateway.claiming import claim_of
+from gateway.clips import ClipWork
 from gateway.dialects import Dialect
 from gateway.errors import (
     BackendUnreachable,
@@ -68,7 +69,7 @@ from gateway.quota.claim import Used
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
-from gateway.splice.edit import edit, splice
+from gateway.splice.edit import Operation, edit, splice
 from gateway.splice.skeleton import Skeleton, cut
 from gateway.types import (
     BackendView,
@@ -124,7 +125,12 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         watch.lap("check")
         scope = media_scope(policy, x.world)
         looked = await _look(x, policy, body, call, scope)
+        clips = ClipWork(policy, served, call, views)
         try:
+            if call.other_media:
+                await clips.look(body, ports, x.world, record.findings)
+                clips.note(record)
+                watch.lap("fetch")
             facts: Sequence[SourceFacts] = () if looked is None else looked.facts
             served = x.world.book.beside_text(served, call.text_bytes, call.message_count)
             kept = await plan_kept(policy, served, call, facts, ports, skeleton.tree)
@@ -134,7 +140,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             wish = wish_of(policy, client.head, served, call, plans)
             watch.lap("plan")
             counted = await count_prompt(x.world, served, x.dialect.name, body, skeleton.tree, call)
-            estimate = estimate_request(x.world.book, served, policy, call, plans, counted)
+            estimate = estimate_request(x.world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
             record.estimate = estimate
             watch.lap("estimate")
             measured = [
@@ -144,7 +150,12 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
             context_tokens = served.context_tokens if served.is_exact else None
             findings = check_measured(
-                policy, measured, estimate, context_tokens, kv_bytes=kv_bytes_of(policy, served, estimate)
+                policy,
+                measured,
+                estimate,
+                context_tokens,
+                kv_bytes=kv_bytes_of(policy, served, estimate),
+                clips=clips.measured,
             )
             record.findings += [error.code for error in findings]
             watch.lap("check")
@@ -166,6 +177,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
                     estimate,
                     counted,
                     wish,
+                    clips,
                     reservation,
                 )
                 if x.world.keepalive_comment_s is not None and call.stream:
@@ -174,6 +186,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             finally:
                 reservation.release()
         finally:
+            clips.close()
             if looked is not None:
                 looked.close()
     finally:
@@ -197,6 +210,7 @@ class _Trip:
     estimate: TokenEstimate
     counted: PromptCount | None
     wish: Wish | None
+    clips: ClipWork
     reservation: Reservation
 
 
@@ -230,17 +244,20 @@ async def _deliver(trip: _Trip) -> None:
     """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts = trip.facts
-    cost = cost_of(trip.estimate, trip.plans)
+    cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
     ask = RouteAsk(
         model=trip.policy.model,
-        images=tuple(fact.placement for fact in facts),
+        images=(*(fact.placement for fact in facts), *trip.clips.placements),
         image_patches=cost.encode_patches,
         prompt_tokens=cost.prompt_tokens,
         kv_tokens=cost.kv_tokens,
-        needs_vision=bool(trip.call.images),
+        needs_vision=bool(trip.call.images) or trip.clips.has_video,
+        needs_frames=trip.clips.needs_frames,
+        videos=len(trip.clips.placements),
         request_id=record.request_id,
     )
     prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
+    written: Sequence[Operation] = ()
     while True:
         views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
         decision = decide(views, ask, ports.upstream.held_images)
@@ -253,8 +270,9 @@ async def _deliver(trip: _Trip) -> None:
             x.watch.lap("decide")
             if prepared is None:
                 prepared = await _prepare(trip, facts)
+                written = await trip.clips.prepare(trip.body, ports, x.world, record)
                 x.watch.lap("prepare")
-            request = _request(trip, prepared, view.engine)
+            request = _request(trip, prepared, written, view.engine)
             x.watch.lap("splice")
             record.attempts += 1
             try:
@@ -305,11 +323,15 @@ async def _prepare(trip: _Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[
     return [(part, result.prepared) for (part, _), result in zip(changing, results, strict=True)]
 
 
-def _request(trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], engine: EngineKind) -> UpstreamRequest:
+def _request(
+    trip: _Trip, prepared: Sequence[tuple[ImagePart, Prepared]], written: Sequence[Operation], engine: EngineKind
+) -> UpstreamRequest:
     """The request as it goes out: untouched bytes as views of the body, changed parts spliced in."""
     x, body = trip.x, trip.body
     operations = (
-        () if trip.policy.shadow else edits_of(trip.call, trip.policy, engine, prepared, x.world.cache_salt, x.record)
+        ()
+        if trip.policy.shadow
+        else [*edits_of(trip.call, trip.policy, engine, prepared, x.world.cache_salt, x.record), *written]
     )
     spliced = splice(body.view, body.start, body.stop, edit(trip.skeleton, operations))
     x.record.forwarded_bytes = spliced.byte_count
@@ -354,7 +376,9 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
     else:
         trip.reservation.settle(Used(usage.prompt_tokens, usage.completion_tokens, usage.image_tokens))
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
-        learn_pace(x.world.book, trip.served, view, trip.plans, record)
+        trip.clips.settle(usage, record)
+        if not trip.call.other_media:
+            learn_pace(x.world.book, trip.served, view, trip.plans, record)
         is_ours = _is_counted_whole(trip)
         if usage.image_tokens is not None and trip.plans and is_ours:
             check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)

@@ -149,6 +149,9 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
                 *((("x-vlmgw-coordinates", record.coordinates),) if record.coordinates is not None else ()),
                 ("x-vlmgw-image-digests", ",".join(record.image_digests[:MAX_DIGESTS])),
             ]
+        if record.clips:
+            done = ", ".join(f"{kind}-{action}={count}" for (kind, action), count in record.clips.items())
+            headers += [("x-vlmgw-clips", done), ("x-vlmgw-video-tokens", str(record.video_tokens))]
         headers.append(("x-vlmgw-prompt-tokens-estimate", str(estimate.prompt_tokens)))
     headers.append(("Server-Timing", server_timing(record.stages)))
     return headers

@@ -234,6 +234,8 @@ def estimate_request(
     call: Call,
     plans: Sequence[ImagePlan],
     counted: PromptCount | None = None,
+    *,
+    video_tokens: int = 0,
 ) -> TokenEstimate:
     """Text, image and output tokens; without an output limit the policy's reserve, within what the context leaves.
 
@@ -250,10 +252,18 @@ def estimate_request(
     asked = call.output_limit_tokens
     reserve = policy.output_reserve_tokens if asked is None else asked
     if served.context_tokens is not None:
-        reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - image_tokens - overhead))
+        media_tokens = image_tokens + overhead + video_tokens
+        reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - media_tokens))
     upper_bound = text.upper_bound + book.surplus_tokens(served, image_tokens)
     return TokenEstimate(
-        text.expected, text.lower_bound, upper_bound, image_tokens, overhead, reserve * call.choices, exact
+        text.expected,
+        text.lower_bound,
+        upper_bound,
+        image_tokens,
+        overhead,
+        reserve * call.choices,
+        exact,
+        video_tokens,
     )
 
 
@@ -276,9 +286,10 @@ async def count_prompt(
     return await world.prompts.count(served.name, body, tree, call.text_bytes)
 
 
-def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan]) -> RequestCost:
-    """What the request asks of a backend: its prompt, its output reserve, and the patches its images encode to."""
-    return RequestCost(estimate.prompt_tokens, estimate.output_tokens, sum(plan.after.vit_patches for plan in plans))
+def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan], video_patches: int = 0) -> RequestCost:
+    """What the request asks of a backend: its prompt, its output reserve, the patches its images and videos make."""
+    patches = sum(plan.after.vit_patches for plan in plans) + video_patches
+    return RequestCost(estimate.prompt_tokens, estimate.output_tokens, patches)
 
 
 def check_images(

@@ -81,6 +81,12 @@ class ExchangeRecord:
     facts_hits: int = 0
     cache_queries: int = 0
     cache_hits: int = 0
+    clips: dict[tuple[str, str], int] = field(default_factory=dict)
+    clip_bytes_in: int = 0
+    clip_bytes_out: int = 0
+    clip_digests: list[str] = field(default_factory=list)
+    video_tokens: int = 0
+    video_tokens_expected: int | None = None
     findings: list[str] = field(default_factory=list)
     trace_id: str | None = None
     stripped_fields: tuple[str, ...] = ()

@@ -23,6 +23,7 @@ from gateway.media.fetch import FetchSettings
 from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
 from gateway.models.book import ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
+from gateway.models.clips import FrameServing
 from gateway.models.hub.describe import ModelFiles
 from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.policyset import PolicySet, build_policy_set
@@ -59,7 +60,15 @@ def _override(config: ModelConfig) -> ModelOverride:
         max_pixels=config.max_pixels,
         min_pixels=config.min_pixels,
         context_tokens=config.context_tokens,
+        frames=_frames(config),
     )
+
+
+def _frames(config: ModelConfig) -> FrameServing:
+    usual = FrameServing()
+    frames = usual.frames if config.video_frames is None else config.video_frames
+    rate = usual.frames_per_s if config.video_frames_per_s is None else config.video_frames_per_s
+    return FrameServing(frames, rate)
 
 
 def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:

@@ -88,6 +88,18 @@ class ModelConfig:
     max_pixels: int | None = setting(None, "The processor's max_pixels as served.", minimum=1, unit="pixels")
     min_pixels: int | None = setting(None, "The processor's min_pixels as served.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length as served.", minimum=1, unit="tokens")
+    video_frames: int | None = setting(
+        None,
+        "Frames that the engine takes of a video sent as frames (--media-io-kwargs num_frames); 32 by default.",
+        minimum=2,
+        maximum=768,
+    )
+    video_frames_per_s: float | None = setting(
+        None,
+        "How many of them a second it takes them to be (--media-io-kwargs fps); 1 by default.",
+        minimum=0.01,
+        maximum=240,
+    )
     tokenizer: str | None = setting(
         None,
         "Folder with the model's tokenizer.json and chat template: text is then counted exactly (extra tokenizers).",

@@ -22,6 +22,7 @@ from typing import TypeVar
 
 from gateway.models.catalog import Catalog, CatalogMatch, ModelOverride
 from gateway.models.checkpoint import Checkpoint
+from gateway.models.clips import USUAL_SERVING, FrameServing
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.drift import ENOUGH, Finding, Ledger, Observation, counted
 from gateway.models.families import family_of
@@ -51,6 +52,7 @@ class ServedModel:
     context_tokens: int | None
     serves_images: bool
     is_trusted: bool = True
+    frames: FrameServing = USUAL_SERVING
 
     @property
     def is_exact(self) -> bool:
@@ -153,7 +155,8 @@ class ModelBook:
         else:
             context = None
         trusted = all(self._ledger(name, view).is_trusted for view in serving)
-        return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision, trusted)
+        frames = USUAL_SERVING if override is None or override.frames is None else override.frames
+        return ServedModel(name, match, family_of(checkpoint.family), checkpoint, context, vision, trusted, frames)
 
     def _forget_earlier(self, view: BackendView) -> None:
         """A backend that was away may have been started with another cap, or mended."""

@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Final
 
 from gateway.models.checkpoint import Checkpoint
+from gateway.models.clips import FrameServing
 from gateway.models.families import FAMILIES
 from gateway.models.hub.describe import ModelFiles, described
 from gateway.models.hub.layers import kv_shape
@@ -53,6 +54,7 @@ class ModelOverride:
     kv: KvShape | None = None
     bytes_per_text_token: float | None = None
     context_tokens: int | None = None
+    frames: FrameServing | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,9 @@ class FrameServing:
     frames_per_s: float = 1.0
 
 
+USUAL_SERVING: Final = FrameServing()
+
+
 @dataclass(frozen=True, slots=True)
 class FrameCaps:
     """What a policy allows one video: frames, pixels of a frame, prompt tokens; ``None`` = no cap of its own."""

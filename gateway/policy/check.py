@@ -40,9 +40,9 @@ def check_declared(effective: EffectivePolicy, call: Call) -> tuple[GatewayError
     if call.foreign_fields:
         found += _refused_fields(effective, call)
     found += [
-        SourceBlocked("Only images are fetched; send video and sound inline.", part=medium.name, rule="hosts")
+        SourceBlocked("Only images, videos and sounds are fetched; send files inline.", part=medium.name, rule="hosts")
         for medium in call.other_media
-        if not medium.is_inline
+        if not medium.is_inline and medium.source is None
     ]
     if effective.hosts is not None:
         found += _blocked_sources(effective.hosts, "images", call.images)

@@ -17,7 +17,8 @@ class RouteAsk:
     """One request as routing sees it.
 
     ``images`` are placement digests in prompt order, ``image_patches`` the vision encoder's patches of all of them
-    together. ``request_id`` only spreads text requests over equals. ``excluded`` backends were tried already.
+    together; the last ``videos`` of them are no images. ``needs_frames``: videos come as sampled frames, a form that
+    only vLLM takes. ``request_id`` only spreads text requests over equals. ``excluded`` backends were tried already.
     """
 
     model: str | None = None
@@ -26,6 +27,8 @@ class RouteAsk:
     prompt_tokens: int = 0
     kv_tokens: int = 0
     needs_vision: bool = False
+    needs_frames: bool = False
+    videos: int = 0
     excluded: frozenset[BackendName] = frozenset()
     request_id: str = ""
 

@@ -195,6 +195,21 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
     _gauge("fetched_cache_bytes", "Fetched files that are kept.", "Do kept files help?", "Raise fetch.cache_bytes."),
+    _counter(
+        "clips_total",
+        "Videos and sounds that were looked at, by what was done.",
+        "Are videos sampled, or passed as files?",
+        "The rule `video`.",
+        "kind",
+        "action",
+    ),
+    _counter("clip_bytes_total", "Bytes of videos and sounds.", "How heavy are they?", "max_video_bytes.", "direction"),
+    _counter(
+        "video_token_drift_total",
+        "Responses whose video tokens were not those expected.",
+        "Are videos counted right?",
+        "Set the model's video_frames and video_frames_per_s to what the engine was started with.",
+    ),
     _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),
     _histogram(
         "estimate_ratio",

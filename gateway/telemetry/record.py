@@ -16,7 +16,7 @@ from gateway.record import ExchangeRecord, stage_totals
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
-from gateway.types import Change
+from gateway.types import Change, MediumKind
 
 # Stages that wait for others: the image source, the tenant's budget, the engine, the client.
 _NOT_OURS = frozenset({"read", "reserve", "forward", "relay"})
@@ -88,6 +88,8 @@ class ExchangeRecorder:
         m.observe_each("stage_duration_seconds", stages)
         if images:
             self._count_images(x)
+        if x.clips:
+            self._count_clips(x)
         if x.stripped_fields:
             m.inc("stripped_fields_total", by=len(x.stripped_fields))
         if "reserve" in stages:
@@ -122,11 +124,27 @@ class ExchangeRecorder:
             m.inc("prepared_cache_queries_total", by=x.cache_queries)
             m.inc("prepared_cache_hits_total", by=x.cache_hits)
 
+    def _count_clips(self, x: ExchangeRecord) -> None:
+        m = self._metrics
+        for (kind, action), count in x.clips.items():
+            m.inc("clips_total", kind, action, by=count)
+        m.inc("clip_bytes_total", "in", by=x.clip_bytes_in)
+        m.inc("clip_bytes_total", "out", by=x.clip_bytes_out)
+        actual, expected = None if x.usage is None else x.usage.video_tokens, x.video_tokens_expected
+        if expected is not None and actual != expected:
+            m.inc("video_token_drift_total")
+            self._log.limited(
+                "warning", "video_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
+                estimated=expected, actual=actual,
+            )  # fmt: skip
+
     def _count_tokens(self, x: ExchangeRecord, tenant: str) -> None:
         m = self._metrics
         if x.estimate is not None:
             m.inc("estimated_tokens_total", "text", by=x.estimate.text_tokens)
             m.inc("estimated_tokens_total", "image", by=x.estimate.image_tokens)
+            if x.estimate.video_tokens:
+                m.inc("estimated_tokens_total", "video", by=x.estimate.video_tokens)
             m.inc("estimated_tokens_total", "output", by=x.estimate.output_tokens)
         if x.usage is None:
             if x.outcome == "ok" and x.estimate is not None:
@@ -176,6 +194,7 @@ class ExchangeRecorder:
         if x.decision_reason is not None:
             m.inc("route_decisions_total", x.decision_reason)
         images = x.images_passed + x.images_shrunk + x.images_recoded
+        images += sum(count for (kind, _), count in x.clips.items() if kind == MediumKind.VIDEO)
         if images:
             m.inc("affinity_queries_total", by=images)
             m.inc("affinity_hits_total", by=x.images_known)
@@ -233,6 +252,14 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
             "tokens_original": x.image_tokens_original,
             "digests": x.image_digests,
         }
+    if x.clips:
+        line["clips"] = {
+            "done": {f"{kind} {action}": count for (kind, action), count in x.clips.items()},
+            "bytes_in": x.clip_bytes_in,
+            "bytes_out": x.clip_bytes_out,
+            "video_tokens": x.video_tokens,
+            "digests": x.clip_digests,
+        }
     if x.estimate is not None:
         e = x.estimate
         line["estimate"] = {
@@ -241,7 +268,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
     if x.usage is not None:
         line["usage"] = {key: value for key, value in (
             ("prompt", x.usage.prompt_tokens), ("completion", x.usage.completion_tokens),
-            ("cached", x.usage.cached_tokens), ("image", x.usage.image_tokens),
+            ("cached", x.usage.cached_tokens), ("image", x.usage.image_tokens), ("video", x.usage.video_tokens),
         ) if value is not None}  # fmt: skip
     if x.findings:
         line["findings"] = x.findings

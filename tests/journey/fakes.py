@@ -38,6 +38,7 @@ from gateway.types import (
 from tests.journey.books import Books, Held
 from tests.journey.driver import aside, suspend
 from tests.journey.fake_budgets import FakeBudgets
+from tests.journey.fake_clips import FakeClips
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 STREAM_TYPE = ("Content-Type", "text/event-stream")
@@ -317,13 +318,16 @@ class Scene:
     books: Books
     client: FakeClient
     media: FakeMedia
+    clips: FakeClips
     budgets: FakeBudgets
     upstream: FakeUpstream
     recorder: FakeRecorder
 
     @property
     def ports(self) -> Ports:
-        return Ports(FakeClock(), self.media, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside)
+        return Ports(
+            FakeClock(), self.media, self.clips, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside
+        )
 
     @property
     def record(self) -> ExchangeRecord:

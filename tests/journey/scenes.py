@@ -16,6 +16,7 @@ from gateway.types import BackendView, Size, SourceFacts
 from tests.journey.books import Books
 from tests.journey.counting import FakePrompts
 from tests.journey.fake_budgets import FakeBudgets
+from tests.journey.fake_clips import FakeClips
 from tests.journey.fakes import (
     MODEL,
     STREAM_TYPE,
@@ -44,6 +45,10 @@ EVENTS = Answer(
 BUSY = Answer(503, pieces=(b'{"error":"busy"}',), refusal="refused")
 NOT_THERE = Answer(refusal="connect", has_response=False)
 DATA_URL = "data:image/jpeg;base64," + "QUJD" * 300
+
+
+VIDEO_URL = "data:video/mp4;base64," + "QUJD" * 300
+VIDEO_PART = json.dumps({"type": "video_url", "video_url": {"url": VIDEO_URL}}).encode()
 
 
 def body(*images: str, **fields: Any) -> bytes:
@@ -76,6 +81,7 @@ class Setting:
             books,
             FakeClient(books, given, self.body, beats=self.beats),
             FakeMedia(books, self.facts),
+            FakeClips(books),
             FakeBudgets(books),
             FakeUpstream(books, self.views, self.answers, self.retries),
             FakeRecorder(),
@@ -102,10 +108,25 @@ SHADOW = policy_set(default="mode: shadow\n")
 CAPPED = policy_set(default="kv_tokens_in_flight: 100000\nrules:\n  max_pixels: 200704\n")
 LABORIOUS = body(metadata={"many": [[]] * 12_000})
 
+FRAMES = policy_set(default="rules:\n  video: frames\n")
+
+
+def clip_body(*urls: str, **fields: Any) -> bytes:
+    """A request about videos."""
+    parts: list[dict[str, Any]] = [{"type": "video_url", "video_url": {"url": url}} for url in urls]
+    return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": parts}], **fields}).encode()
+
+
 SETTINGS = {
     "text": Setting(body()),
     "two images": Setting(
         body(DATA_URL, DATA_URL + "QUJD"), facts=(facts(Size(2048, 2048)), facts(number=1)), policies=CAPPED
+    ),
+    "a video, sampled": Setting(clip_body(VIDEO_URL), policies=FRAMES),
+    "a video, sampled and sent elsewhere": Setting(clip_body(VIDEO_URL), (BUSY, PLAIN), policies=FRAMES),
+    "a video in shadow": Setting(clip_body(VIDEO_URL), policies=SHADOW),
+    "a video and an image": Setting(
+        body(DATA_URL).replace(b'{"type": "text"', VIDEO_PART + b', {"type": "text"'), facts=(facts(),)
     ),
     "streaming": Setting(body(stream=True), (EVENTS,)),
     "sent elsewhere": Setting(body(), (BUSY, PLAIN)),

@@ -11,7 +11,7 @@ from gateway.types import BackendView
 def _keeps(view: BackendView, ask: RouteAsk) -> bool:
     if not ask.needs_vision:
         return True
-    return view.vision and (view.max_images is None or len(ask.images) <= view.max_images)
+    return view.vision and (view.max_images is None or len(ask.images) - ask.videos <= view.max_images)
 
 
 def _refuse(_ask: RouteAsk, _profile: Profile) -> GatewayError:

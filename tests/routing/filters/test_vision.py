@@ -25,6 +25,11 @@ def test_vision(needs: bool, vision: bool, max_images: int | None, kept: bool) -
     assert VISION.keeps(view("a", vision=vision, max_images=max_images), ask) is kept
 
 
+def test_videos_are_no_images() -> None:
+    ask = RouteAsk(images=IMAGES, needs_vision=True, videos=1)
+    assert VISION.keeps(view("a", max_images=1), ask)
+
+
 def test_the_refusal_is_the_requests_fault() -> None:
     assert VISION.refuse is not None
     assert isinstance(VISION.refuse(RouteAsk(), Profile()), InvalidRequest)
