@@ -8,29 +8,39 @@ settings, interleaved with the native steps in the same process, so that both si
 from __future__ import annotations
 
 import json
+import math
 import mmap
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
+import imagecodecs
+import numpy as np
 import pybase64
 
+from benchmarks.classes import PictureClass, classes_of
 from benchmarks.native import Step, native_steps
-from benchmarks.pictures import Picture, build, own_pictures
+from benchmarks.pictures import build, own_pictures
+from benchmarks.plain_pillow import PlainPillow, plain_pillow
 from benchmarks.request import gateway_cost
-from benchmarks.timing import Options, Timing, interleave, machine_facts
+from benchmarks.timing import Options, interleave, machine_facts
 from gateway.media import codecs
 from gateway.media.codecs.decoders import look_at
 from gateway.media.codecs.probe import probe_all
+from gateway.media.codecs.scaling import stored_target
 from gateway.media.messages import Bytes, Examine, Examined, Prepare, PreparedAt
 from gateway.media.worker import Bench
 from gateway.models.geometry import smart_resize
 from gateway.ports import Accepts
-from gateway.types import Change, ImageFormat, ImagePlan, ImageTokens, OutputFormat, Probe
+from gateway.types import Change, Fidelity, ImageFormat, ImagePlan, ImageTokens, OutputFormat, Probe
 
 _ROUNDS = 15
+_PILLOW = "plain Pillow"
 # As in the image workers (gateway.media.process): keep freed memory, which decoders ask for again at once.
 _WORKER_ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824"
@@ -41,16 +51,6 @@ _WORKER_ENVIRONMENT = {
 }
 _FACTOR, _MAX_TOKENS, _MIN_TOKENS = 32, 1_280, 4
 _OUTPUT_BYTES = 64 * 1024 * 1024
-_KEYS = {
-    "phone-12mp": "jpeg_12mp",
-    "phone-12mp-portrait": "jpeg_12mp_portrait",
-    "camera-48mp": "jpeg_48mp",
-    "progressive": "jpeg_12mp_progressive",
-    "scan-a4": "jpeg_a4_scan",
-    "phone-screenshot": "png_screenshot",
-    "dashboard-4k": "png_4k_dashboard",
-    "photo-webp": "webp_12mp",
-}
 
 
 class _FixedCodec:
@@ -71,38 +71,47 @@ class _FixedCodec:
 
 
 def run(options: Options) -> dict[str, object]:
-    """Measure in a child process. Returns one entry a picture, and the machine."""
+    """Measure in a child process. Returns one entry a class, whole requests of both fidelities, and the machine."""
     command = [sys.executable, "-m", "benchmarks.image", str(options.rounds or _ROUNDS), str(options.images or "")]
     done = subprocess.run(command, env={**os.environ, **_WORKER_ENVIRONMENT}, stdout=subprocess.PIPE, check=True)
     measured: dict[str, object] = json.loads(done.stdout)
     pictures = own_pictures(options.images) if options.images else build()
     photo = next((picture for picture in pictures if picture.path.suffix in (".jpg", ".jpeg")), None)
     if photo is not None:
-        measured["request"] = {"picture": photo.name, **gateway_cost(photo, options.rounds or _ROUNDS)}
+        rounds = options.rounds or _ROUNDS
+        measured["request"] = {"picture": photo.name, **gateway_cost(photo, rounds, Fidelity.EXACT)}
+        measured["request_fast"] = {"picture": photo.name, **gateway_cost(photo, rounds, Fidelity.FAST)}
     return measured
 
 
-def _measure_all(rounds: int, pictures: Sequence[Picture], keys: dict[str, str]) -> dict[str, object]:
+def _measure_all(rounds: int, classes: Sequence[PictureClass]) -> dict[str, object]:
     backend = codecs.load_backend(codecs.default_backend())
     report: dict[str, object] = {}
-    for picture in pictures:
-        key = keys.get(picture.name)
-        if key is not None:
-            report[key] = _measure(picture, backend, rounds)
+    with plain_pillow() as pillow:
+        for each in classes:
+            report[each.key] = _measure(each, backend, pillow, rounds)
     report["machine"] = machine_facts()
     report["backend"] = backend.fingerprint
+    report["plain_pillow"] = pillow.version if pillow else None
     return report
 
 
-def _measure(picture: Picture, backend: codecs.CodecBackend, rounds: int) -> dict[str, object]:
+def _measure(
+    each: PictureClass, backend: codecs.CodecBackend, pillow: PlainPillow | None, rounds: int
+) -> dict[str, object]:
+    picture = each.picture
     data = picture.path.read_bytes()
     probe = probe_all(data)
-    plan = _plan(probe, backend.fingerprint)
+    plan = _plan(probe, backend.fingerprint, each.fidelity)
     rendered = backend.render(data, probe, plan)
     steps = native_steps(data, probe, plan, rendered.format)
     job, check = _worker_job(data, plan, backend)
-    timings = interleave({"worker job": job, **steps.contenders()}, rounds)
-    best = {step: _fastest(step, timings) for step in ("decode", "resize", "encode")}
+    contenders: dict[str, Step] = {"worker job": job, **steps.contenders()}
+    if pillow is not None:
+        stored = stored_target(probe, plan)
+        contenders[_PILLOW] = partial(pillow.prepare, picture.path, stored, rendered.format)
+    timings = interleave(contenders, rounds)
+    best = steps.best(timings)
     native_ms = sum(timing.median_ms for _, timing in best.values())
     native_min_ms = sum(timing.min_ms for _, timing in best.values())
     whole = timings["worker job"]
@@ -111,6 +120,8 @@ def _measure(picture: Picture, backend: codecs.CodecBackend, rounds: int) -> dic
         "ratio_of_minima": round(whole.min_ms / native_min_ms, 3),
         "job_ms": round(whole.median_ms, 2),
         "native_ms": round(native_ms, 2),
+        "speedup_over_pillow": round(timings[_PILLOW].median_ms / whole.median_ms, 2) if pillow else None,
+        "psnr_db": _fidelity_db(each, probe, plan, backend, pillow) if pillow else None,
         "native_steps": {step: {"by": way, **timing.to_json()} for step, (way, timing) in best.items()},
         "all_steps": {name: timing.to_json() for name, timing in timings.items()},
         "from": {"size": str(probe.upright), "bytes": len(data), "source": picture.source},
@@ -119,13 +130,23 @@ def _measure(picture: Picture, backend: codecs.CodecBackend, rounds: int) -> dic
     }
 
 
-def _fastest(step: str, timings: dict[str, Timing]) -> tuple[str, Timing]:
-    ways = {name.removeprefix(f"{step}: "): timing for name, timing in timings.items() if name.startswith(f"{step}: ")}
-    way = min(ways, key=lambda name: ways[name].median_ms)
-    return way, ways[way]
+def _fidelity_db(
+    each: PictureClass, probe: Probe, plan: ImagePlan, backend: codecs.CodecBackend, pillow: PlainPillow
+) -> float | None:
+    """PSNR of our pixels, before encoding, against plain Pillow's full decode and bicubic; ``None``: no difference."""
+    lossless = backend.render(each.picture.path.read_bytes(), probe, replace(plan, output=OutputFormat.PNG))
+    ours = imagecodecs.png_decode(lossless.data)
+    with tempfile.NamedTemporaryFile(suffix=".ppm") as kept:
+        pillow.prepare(each.picture.path, stored_target(probe, plan), ImageFormat.PNG, Path(kept.name))
+        header, size, _, pixels = Path(kept.name).read_bytes().split(b"\n", 3)
+    width, height = (int(side) for side in size.split())
+    assert header == b"P6"
+    theirs = np.frombuffer(pixels, np.uint8).reshape(height, width, 3)
+    error = float(np.mean((theirs.astype(np.int32) - (ours if ours.ndim == 3 else ours[:, :, None])) ** 2))
+    return round(10 * math.log10(255**2 / error), 1) if error else None
 
 
-def _plan(probe: Probe, version: str) -> ImagePlan:
+def _plan(probe: Probe, version: str, fidelity: Fidelity) -> ImagePlan:
     """The engine-equivalent target under the cap most operators set: 1280 tokens of 32x32 pixels."""
     token_pixels = _FACTOR * _FACTOR
     target = smart_resize(
@@ -142,6 +163,7 @@ def _plan(probe: Probe, version: str) -> ImagePlan:
         version=version,
         before=tokens,
         after=tokens,
+        fidelity=fidelity,
     )
 
 
@@ -166,20 +188,21 @@ def _worker_job(data: bytes, plan: ImagePlan, backend: codecs.CodecBackend) -> t
 
 def table(report: dict[str, object]) -> list[str]:
     """Lines for people."""
-    lines = [f"{'picture':24} {'job':>8} {'native':>8} {'ratio':>6}  CPU-ms, medians of one interleaved run"]
+    head = f"{'picture':24} {'job':>8} {'native':>8} {'ratio':>6} {'x Pillow':>9} {'PSNR dB':>8}"
+    lines = [f"{head}  CPU-ms, medians of one interleaved run"]
     for name, entry in report.items():
         if isinstance(entry, dict) and "ratio_to_native" in entry:
-            lines.append(f"{name:24} {entry['job_ms']:8.1f} {entry['native_ms']:8.1f} {entry['ratio_to_native']:6.2f}")
-    if isinstance(whole := report.get("request"), dict):
-        lines.append(f"whole request ({whole['picture']}): {whole['gateway_cpu_ms']} CPU-ms in all processes")
+            numbers = f"{entry['job_ms']:8.1f} {entry['native_ms']:8.1f} {entry['ratio_to_native']:6.2f}"
+            lines.append(f"{name:24} {numbers} {entry['speedup_over_pillow'] or '-':>9} {entry['psnr_db'] or '-':>8}")
+    for name in ("request", "request_fast"):
+        if isinstance(whole := report.get(name), dict):
+            lines.append(f"{name} ({whole['picture']}): {whole['gateway_cpu_ms']} CPU-ms in all processes")
     return lines
 
 
 def _main() -> None:
     rounds, folder = int(sys.argv[1]), sys.argv[2]
-    pictures = own_pictures(Path(folder)) if folder else build()
-    keys = {picture.name: picture.name for picture in pictures} if folder else _KEYS
-    print(json.dumps(_measure_all(rounds, pictures, keys)))
+    print(json.dumps(_measure_all(rounds, classes_of(own_pictures(Path(folder)) if folder else build()))))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,26 @@ from __future__ import annotations
 import base64
 import json
 import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from benchmarks.contenders import Asker, cpu_s, relay_and_gateway
 from benchmarks.pictures import Picture
 from benchmarks.stub import MODEL
+from gateway.types import Fidelity
 
 _WARM_UP = 4
 _CAP_PIXELS = "1280x32x32"
+
+
+@contextmanager
+def _policies(fidelity: Fidelity) -> Iterator[str]:
+    """A folder whose only policy is the built-in one with this fidelity."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "default.yaml").write_text(f"rules:\n  fidelity: {fidelity.value}\n")
+        yield folder
 
 
 def _body(file: bytes) -> bytes:
@@ -20,11 +33,14 @@ def _body(file: bytes) -> bytes:
     return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": content}]}).encode()
 
 
-def gateway_cost(picture: Picture, rounds: int) -> dict[str, float]:
+def gateway_cost(picture: Picture, rounds: int, fidelity: Fidelity) -> dict[str, float]:
     """Medians over ``rounds`` requests, each with other bytes behind the end of the same JPEG, so none is known."""
     file = picture.path.read_bytes()
     cpu_ms, latency_ms = [], []
-    with relay_and_gateway(("--max-pixels", _CAP_PIXELS, "--pool", "1")) as site:
+    with (
+        _policies(fidelity) as folder,
+        relay_and_gateway(("--max-pixels", _CAP_PIXELS, "--pool", "1", "--policies", folder)) as site,
+    ):
         gateway = next(each for each in site.contenders if each.name == "gateway")
         asker = Asker(gateway)
         for number in range(_WARM_UP + rounds):
