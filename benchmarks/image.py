@@ -29,6 +29,7 @@ from benchmarks.pictures import build, own_pictures
 from benchmarks.plain_pillow import PlainPillow, plain_pillow
 from benchmarks.request import gateway_cost
 from benchmarks.timing import Options, interleave, machine_facts
+from gateway.errors import UnsupportedFormat
 from gateway.media import codecs
 from gateway.media.codecs.decoders import look_at
 from gateway.media.codecs.probe import probe_all
@@ -101,7 +102,10 @@ def _measure(
 ) -> dict[str, object]:
     picture = each.picture
     data = picture.path.read_bytes()
-    probe = probe_all(data)
+    try:
+        probe = probe_all(data)
+    except UnsupportedFormat as error:
+        return {"unsupported": error.message}
     plan = _plan(probe, backend.fingerprint, each.fidelity)
     rendered = backend.render(data, probe, plan)
     steps = native_steps(data, probe, plan, rendered.format)
@@ -194,10 +198,9 @@ def table(report: dict[str, object]) -> list[str]:
         if isinstance(entry, dict) and "ratio_to_native" in entry:
             numbers = f"{entry['job_ms']:8.1f} {entry['native_ms']:8.1f} {entry['ratio_to_native']:6.2f}"
             lines.append(f"{name:24} {numbers} {entry['speedup_over_pillow'] or '-':>9} {entry['psnr_db'] or '-':>8}")
-    for name in ("request", "request_fast"):
-        if isinstance(whole := report.get(name), dict):
-            lines.append(f"{name} ({whole['picture']}): {whole['gateway_cpu_ms']} CPU-ms in all processes")
-    return lines
+    requests = ((name, report.get(name)) for name in ("request", "request_fast"))
+    found = [(name, whole) for name, whole in requests if isinstance(whole, dict)]
+    return lines + [f"{name} ({each['picture']}): {each['gateway_cpu_ms']} CPU-ms in all" for name, each in found]
 
 
 def _main() -> None:

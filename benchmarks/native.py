@@ -145,7 +145,7 @@ def _resizers(pixels: Any, stored: Size, *, alpha: bool) -> dict[str, Step]:
     pixels = np.ascontiguousarray(pixels if pixels.ndim == 3 else pixels[:, :, None])
     return {
         "PIL bicubic": lambda: _by_pil(pixels, stored, alpha=alpha),
-        "libvips cubic": _by_vips(pixels, stored, alpha),
+        "libvips cubic": lambda: _by_vips(pixels, stored, alpha=alpha),
     }
 
 
@@ -162,17 +162,12 @@ def _by_pil(pixels: Any, stored: Size, *, alpha: bool) -> Image.Image:
     return image.resize((stored.width, stored.height), Image.Resampling.BICUBIC)
 
 
-def _by_vips(pixels: Any, stored: Size, alpha: bool) -> Step:
+def _by_vips(pixels: Any, stored: Size, *, alpha: bool) -> object:
     height, width, bands = pixels.shape
-
-    def resize() -> object:
-        image = load_vips().Image.new_from_memory(pixels, width, height, bands, "uchar")
-        image = image.copy(interpretation="b-w" if bands == 1 else "srgb")
-        image = image.flatten(background=[255, 255, 255]) if alpha else image
-        small = image.resize(stored.width / width, vscale=stored.height / height, kernel="cubic")
-        return small.write_to_memory()
-
-    return resize
+    image = load_vips().Image.new_from_memory(pixels, width, height, bands, "uchar")
+    image = image.copy(interpretation="b-w" if bands == 1 else "srgb")
+    image = image.flatten(background=[255, 255, 255]) if alpha else image
+    return image.resize(stored.width / width, vscale=stored.height / height, kernel="cubic").write_to_memory()
 
 
 def _small(ways: Mapping[str, Callable[[], Any]], probe: Probe, stored: Size) -> Image.Image:

@@ -1,6 +1,6 @@
 """Plain Pillow as a contender: what a service does that opens, resizes and saves a picture with the wheel from PyPI.
 
-It lives in an environment of its own, made on first use (``.bench/pillow``), because Pillow and pillow-simd own the same
+It lives in an environment of its own, made on first use (``.bench/pillow``), because Pillow and pillow-simd own one
 folder; and in a process of its own, with the C library's own malloc settings, as anybody would run it.
 """
 
@@ -63,7 +63,7 @@ class PlainPillow:
         self.version = str(self._answer()["version"])
 
     def prepare(self, path: Path, stored: Size, written: ImageFormat, keep: Path | None = None) -> Elsewhere:
-        """Open, resize to the size as stored, turn upright, save. ``keep``: where the pixels go before encoding (PPM)."""
+        """Open, resize to the size as stored, turn upright, save. ``keep``: where the unencoded pixels go (PPM)."""
         task = {
             "path": str(path),
             "stored": [stored.width, stored.height],
