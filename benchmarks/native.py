@@ -24,7 +24,7 @@ from benchmarks.timing import Timing
 from gateway.media.codecs.decoders.vips import load_vips
 from gateway.media.codecs.pillow_simd import four_bytes
 from gateway.media.codecs.png_writer import survey, write_png
-from gateway.media.codecs.scaling import pixels_needed, shrink_for, shrunk, stored_target
+from gateway.media.codecs.scaling import pixels_needed, stored_target
 from gateway.types import ColourModel, ImageFormat, ImagePlan, Probe, Size
 
 Step = Callable[[], object]
@@ -107,7 +107,7 @@ def _decoders(data: bytes, probe: Probe, stored: Size, plan: ImagePlan) -> dict[
 
 
 def _jpeg_decoders(data: bytes, probe: Probe, stored: Size, plan: ImagePlan) -> dict[str, Callable[[], Any]]:
-    needed = shrunk(probe.raster, shrink_for(probe.raster, pixels_needed(stored, plan.fidelity)))
+    needed = pixels_needed(probe.raster, stored, plan.fidelity)
     floor = {"min_width": needed.width, "min_height": needed.height}
     ways: dict[str, Callable[[], Any]] = {
         "simplejpeg": lambda: simplejpeg.decode_jpeg(data, "RGBX", **floor),

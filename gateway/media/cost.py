@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gateway.media.codecs.scaling import pixels_needed, shrink_for, stored_target
+from gateway.media.codecs.scaling import pixels_needed, stored_target
 from gateway.media.messages import Examine, ExamineClip, Prepare, PrepareClip, Question
 from gateway.types import ImageFormat, ImagePlan, MediumKind, Probe
 
@@ -104,9 +104,8 @@ def _pixel_bytes(probe: Probe, plan: ImagePlan) -> int:
     target = plan.target.pixels * _TARGET_BYTES_PER_PIXEL
     if probe.format is not ImageFormat.JPEG:
         return pixels * _OTHER_BYTES_PER_PIXEL * (2 if probe.bits_per_sample > 8 else 1) + target
-    shrink = shrink_for(probe.raster, pixels_needed(stored_target(probe, plan), plan.fidelity))
-    per_pixel = _JPEG_BYTES_PER_PIXEL / shrink**2
-    return round(pixels * (per_pixel + (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0))) + target
+    decoded = pixels_needed(probe.raster, stored_target(probe, plan), plan.fidelity).pixels * _JPEG_BYTES_PER_PIXEL
+    return decoded + pixels * (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0) + target
 
 
 def _decoded_pixels(question: PrepareClip) -> int:

@@ -27,7 +27,7 @@ from gateway.media.codecs.scaling import pixels_needed, stored_target
 from gateway.types import ImageFormat, ImagePlan, OutputFormat, Probe, Size
 
 # Part of every fingerprint; raised with any change here that changes bytes.
-_REVISION = 2
+_REVISION = 3
 _TURNS: Mapping[int, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -90,7 +90,7 @@ class Pipeline:
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         """See CodecBackend.render."""
         target = stored_target(probe, plan)
-        raster = decode(data, probe, pixels_needed(target, plan.fidelity), plan)
+        raster = decode(data, probe, pixels_needed(probe.raster, target, plan.fidelity), plan)
         job = ResizeJob(raster, target, plan.background, vertical_first=probe.orientation >= 5)
         image = self._resizer(job)
         turn = _TURNS.get(probe.orientation)

@@ -8,7 +8,7 @@ from gateway.types import Fidelity
 
 RULE = Rule(
     key="fidelity",
-    summary="`exact`: 45 dB and more to a full decode; `fast`: 42 dB, a quarter less CPU for photographs.",
+    summary="`exact`: 45 dB and more to a full decode; `fast`: 40 dB, a quarter less CPU for photographs.",
     kind=Choice(Fidelity),
     default=Fidelity.EXACT,
 )

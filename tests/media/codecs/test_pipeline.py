@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
 from gateway.errors import Undecodable
 from gateway.media.codecs import CodecBackend, Rendered, available_backends, load_backend
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.pipeline import ResizeJob
 from gateway.media.codecs.probe import probe_all
-from gateway.types import ImageFormat, OutputFormat, Size
+from gateway.types import Fidelity, ImageFormat, OutputFormat, Size
 from tests.media.codecs.samples import (
     BLUE,
     GREEN,
@@ -203,6 +205,32 @@ def test_the_picture_is_what_an_engine_would_have_seen(backend: CodecBackend, na
     assert psnr(opened(render(backend, data, target, OutputFormat.PNG).data), expected) >= 45
     # What the encoding costs is bounded too.
     assert psnr(opened(render(backend, data, target).data), expected) >= 35
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "target", "floor_db"),
+    [
+        (Fidelity.EXACT, Size(480, 360), 50),
+        (Fidelity.EXACT, Size(400, 300), 45),
+        (Fidelity.EXACT, Size(160, 120), 45),
+        (Fidelity.FAST, Size(536, 400), 40),
+        (Fidelity.FAST, Size(200, 150), 40),
+    ],
+)
+def test_what_is_decoded_small_keeps_what_its_class_promises(
+    backend: CodecBackend, fidelity: Fidelity, target: Size, floor_db: float
+) -> None:
+    """Text at the very margin, where shrinking while decoding loses most."""
+    page = Image.new("RGB", (536, 400), (250, 248, 240))
+    for row in range(0, 400, 14):
+        ImageDraw.Draw(page).text((4, row), "The quick brown fox jumps over 1,234,567 lazy dogs. " * 2, (40, 30, 90))
+    page = page.resize((1_608, 1_200), Image.Resampling.BICUBIC)
+    file = jpeg(np.asarray(page), quality=90)
+    full = png(opened(file))
+    plan = replace(plan_for(target, OutputFormat.PNG), fidelity=fidelity)
+    ours, reference = (opened(backend.render(data, probe_all(data), plan).data) for data in (file, full))
+    # libvips shrinks by a box before its kernel, which a finer or coarser start shifts a little.
+    assert psnr(ours, reference) >= floor_db - (4 if backend.name == "vips" else 0)
 
 
 def test_incomplete_files_are_refused_before_decoding(backend: CodecBackend) -> None:
