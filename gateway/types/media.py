@@ -159,7 +159,7 @@ class OutputFormat(StrEnum):
 class Fidelity(StrEnum):
     """How much may be lost by decoding fewer pixels than the file has before the resampler makes the target of them.
 
-    ``exact``: at least 45 dB to a full decode followed by one bicubic resize, on photographs, screens and pages of text.
+    ``exact``: at least 45 dB to a full decode and one bicubic resize, on photographs, screens and pages of text.
     ``fast``: at least 40 dB, and a quarter less CPU where the file is three to four times the target.
     """
 

@@ -3,7 +3,7 @@
 Only by 1/2 and 1/4: the odd eighths of JPEG have no SIMD (slower than a full decode) and shift the picture. How much
 must be left was measured against a full decode and one bicubic resize, over photographs, pages of text and screens as
 JPEG 90 (worst of each): a half with twice the target left 46 dB, with one and a half times 40; a quarter, whose four
-samples a block are rougher, with two and a half times 45, with twice 41. Only noise and patterns of one pixel lose more.
+samples a block are rougher, with two and a half times 45, with twice 41. Noise and patterns of one pixel lose more.
 """
 
 from __future__ import annotations
