@@ -16,6 +16,7 @@ from benchmarks.timing import Options
 
 _BENCHMARKS = {
     "image": ("benchmarks.image", "a worker's whole job on a picture against the best native steps for its pixels"),
+    "memory": ("benchmarks.memory", "what a picture adds to a worker's memory, against what was predicted for it"),
     "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
     "pool": ("benchmarks.pool", "handing bytes to a worker and back, and one worker against two"),
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),

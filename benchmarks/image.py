@@ -43,7 +43,7 @@ from gateway.types import Change, Fidelity, ImageFormat, ImagePlan, ImageTokens,
 _ROUNDS = 15
 _PILLOW = "plain Pillow"
 # As in the image workers (gateway.media.process): keep freed memory, which decoders ask for again at once.
-_WORKER_ENVIRONMENT = {
+WORKER_ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1073741824"
     ":glibc.malloc.trim_threshold=4294967296:glibc.malloc.top_pad=67108864",
     "OMP_NUM_THREADS": "1",
@@ -54,7 +54,7 @@ _FACTOR, _MAX_TOKENS, _MIN_TOKENS = 32, 1_280, 4
 _OUTPUT_BYTES = 64 * 1024 * 1024
 
 
-class _FixedCodec:
+class FixedCodec:
     """The configured backend behind the worker's own seam."""
 
     def __init__(self, backend: codecs.CodecBackend) -> None:
@@ -74,7 +74,7 @@ class _FixedCodec:
 def run(options: Options) -> dict[str, object]:
     """Measure in a child process. Returns one entry a class, whole requests of both fidelities, and the machine."""
     command = [sys.executable, "-m", "benchmarks.image", str(options.rounds or _ROUNDS), str(options.images or "")]
-    done = subprocess.run(command, env={**os.environ, **_WORKER_ENVIRONMENT}, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run(command, env={**os.environ, **WORKER_ENVIRONMENT}, stdout=subprocess.PIPE, check=True)
     measured: dict[str, object] = json.loads(done.stdout)
     pictures = own_pictures(options.images) if options.images else build()
     photo = next((picture for picture in pictures if picture.path.suffix in (".jpg", ".jpeg")), None)
@@ -106,7 +106,7 @@ def _measure(
         probe = probe_all(data)
     except UnsupportedFormat as error:
         return {"unsupported": error.message}
-    plan = _plan(probe, backend.fingerprint, each.fidelity)
+    plan = worker_plan(probe, backend.fingerprint, each.fidelity)
     rendered = backend.render(data, probe, plan)
     steps = native_steps(data, probe, plan, rendered.format)
     job, check = _worker_job(data, plan, backend)
@@ -150,7 +150,7 @@ def _fidelity_db(
     return round(10 * math.log10(255**2 / error), 1) if error else None
 
 
-def _plan(probe: Probe, version: str, fidelity: Fidelity) -> ImagePlan:
+def worker_plan(probe: Probe, version: str, fidelity: Fidelity) -> ImagePlan:
     """The engine-equivalent target under the cap most operators set: 1280 tokens of 32x32 pixels."""
     token_pixels = _FACTOR * _FACTOR
     target = smart_resize(
@@ -176,7 +176,7 @@ def _worker_job(data: bytes, plan: ImagePlan, backend: codecs.CodecBackend) -> t
     media_type = {ImageFormat.JPEG: "image/jpeg"}.get(probe_all(data).format, f"image/{probe_all(data).format.value}")
     text = f"data:{media_type};base64,".encode() + pybase64.b64encode(data)
     output = mmap.mmap(-1, _OUTPUT_BYTES)
-    bench = Bench(_FixedCodec(backend), memoryview(text), output)
+    bench = Bench(FixedCodec(backend), memoryview(text), output)
     source = Bytes(0, len(text), is_text=True, has_escapes=False)
     examine = Examine(source, b"k" * 32, len(text), 2**30)
 

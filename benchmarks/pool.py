@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pybase64
 
+from benchmarks import two_workers
 from benchmarks.timing import Options, machine_facts
 from gateway.media.digest import content_digest, lookup_digest, placement_digest
 from gateway.media.service import MediaService
@@ -92,15 +93,17 @@ class _NoWeb:
 
 
 def run(options: Options) -> dict[str, object]:
-    """Medians of one interleaved run: 5 MB in, 0.4 MB out through one worker."""
-    return {"machine": machine_facts(), "handover": asyncio.run(_measure(options.rounds or _ROUNDS))}
+    """Medians of interleaved runs: 5 MB in, 0.4 MB out through one worker; photographs through one and through two."""
+    handover = asyncio.run(_measure(options.rounds or _ROUNDS))
+    return {"machine": machine_facts(), "handover": handover, **two_workers.run(options)}
 
 
 def table(report: dict[str, object]) -> list[str]:
     """Lines for people."""
     handover = report["handover"]
     assert isinstance(handover, dict)
-    return [f"{name:28} {value:8.3f}" for name, value in handover.items()]
+    lines = [f"{name:28} {value:8.3f}" for name, value in handover.items()]
+    return [*lines, *two_workers.table(report)]
 
 
 async def _measure(rounds: int) -> dict[str, float]:
@@ -109,10 +112,11 @@ async def _measure(rounds: int) -> dict[str, float]:
     service = MediaService(settings, _NoWeb(), on_task=lambda facts: worker_s.append(facts.cpu_s), command=_COMMAND)
     await service.start()
     rendered = os.urandom(_OUT_BYTES)
-    samples: dict[str, list[float]] = {name: [] for name in ("loop", "worker", "floor", "known", "wall")}
+    samples: dict[str, list[float]] = {name: [] for name in ("loop", "worker", "floor", "known", "wall", "hash")}
     for _ in range(rounds):
         text = _PREFIX + pybase64.b64encode(os.urandom(_IN_BYTES))
         samples["floor"].append(_cpu_ms(partial(_native_steps, text, rendered)))
+        samples["hash"].append(_cpu_ms(partial(lookup_digest, text, seed=1, scope="t")))
         body, ref = _body(service, text)
         worker_s.clear()
         began_s = time.perf_counter()
@@ -122,10 +126,11 @@ async def _measure(rounds: int) -> dict[str, float]:
         samples["known"].append(await _work(service, body, ref))
         body.close()
     await service.stop()
-    loop, worker, floor, known, wall = (statistics.median(taken) for taken in samples.values())
+    loop, worker, floor, known, wall, hashing = (statistics.median(taken) for taken in samples.values())
     megabytes = (_IN_BYTES + _OUT_BYTES) * 4 / 3 / 1e6
     return {
         "loop_cpu_ms": loop,
+        "loop_handover_cpu_ms": loop - hashing,
         "worker_cpu_ms": worker,
         "native_cpu_ms": floor,
         "overhead_cpu_ms_per_mb": (loop + worker - floor) / megabytes,

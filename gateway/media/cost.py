@@ -18,17 +18,18 @@ _EXAMINE_S_PER_BYTE = 1.0e-9
 _EXAMINE_FLOOR_S = 0.5e-3
 _PREPARE_FLOOR_S = 2.0e-3
 # Decode, resize and encode, per source pixel.
-_S_PER_PIXEL = {ImageFormat.JPEG: 7.5e-9, ImageFormat.PNG: 15e-9, ImageFormat.WEBP: 15e-9}
+_S_PER_PIXEL = {ImageFormat.JPEG: 7.5e-9, ImageFormat.PNG: 12e-9, ImageFormat.WEBP: 12e-9}
 _OTHER_S_PER_PIXEL = 25e-9
 # Coefficients are decoded scan by scan: each further scan costs about a tenth of a baseline decode.
 _SCAN_SHARE = 0.1
 
-# Bytes per source pixel while decoding: RGBX for JPEG (of the pixels that are left when shrunk on load), the
-# animation decoder's canvas or a whole-image buffer twice for the others.
-_JPEG_BYTES_PER_PIXEL = 4
+# Bytes per pixel, held against `python -m benchmarks memory`. JPEG: RGBX of the pixels left when shrunk on load. PNG:
+# RGB and the resizer's RGBX. Others: the animation decoder's canvas, or a whole-image buffer twice.
+_RGBX_BYTES_PER_PIXEL = 4
 _PROGRESSIVE_BYTES_PER_PIXEL = 6  # coefficients of 4:4:4; held at any scale
+_BYTES_PER_PIXEL = {ImageFormat.PNG: 7}
 _OTHER_BYTES_PER_PIXEL = 8
-_TARGET_BYTES_PER_PIXEL = 12  # resized RGBX, encoder's copy, encoded file with its base64
+_TARGET_BYTES_PER_PIXEL = 8  # resized RGBX, encoder's copy, encoded file
 
 
 # A container's index, the decoder's start and its first picture.
@@ -100,12 +101,18 @@ def predicted_bytes(question: Question) -> int:
 
 
 def _pixel_bytes(probe: Probe, plan: ImagePlan) -> int:
-    pixels = probe.raster.pixels
-    target = plan.target.pixels * _TARGET_BYTES_PER_PIXEL
-    if probe.format is not ImageFormat.JPEG:
-        return pixels * _OTHER_BYTES_PER_PIXEL * (2 if probe.bits_per_sample > 8 else 1) + target
-    decoded = pixels_needed(probe.raster, stored_target(probe, plan), plan.fidelity).pixels * _JPEG_BYTES_PER_PIXEL
-    return decoded + pixels * (_PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0) + target
+    pixels, stored = probe.raster.pixels, stored_target(probe, plan)
+    if probe.format is ImageFormat.JPEG:
+        decoded = pixels_needed(probe.raster, stored, plan.fidelity)
+        pixel_bytes = decoded.pixels * _RGBX_BYTES_PER_PIXEL
+        pixel_bytes += pixels * _PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0
+    else:
+        decoded = probe.raster
+        per_pixel = _BYTES_PER_PIXEL.get(probe.format, _OTHER_BYTES_PER_PIXEL)
+        pixel_bytes = pixels * per_pixel * (2 if probe.bits_per_sample > 8 else 1)
+    # Between its two passes the resizer holds one side as it was and one as it shall be.
+    between = max(stored.width * decoded.height, stored.height * decoded.width) * _RGBX_BYTES_PER_PIXEL
+    return pixel_bytes + between + stored.pixels * _TARGET_BYTES_PER_PIXEL
 
 
 def _decoded_pixels(question: PrepareClip) -> int:

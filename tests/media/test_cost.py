@@ -27,7 +27,7 @@ def test_scans_bit_depth_and_format_cost_more(kit: Any) -> None:
     plain = prepare(kit, PHOTO)
     progressive = prepare(kit, replace(PHOTO, progressive=True, scans=10))
     assert expected_s(progressive) > 1.5 * expected_s(plain)
-    assert predicted_bytes(progressive) > 2 * predicted_bytes(plain)
+    assert predicted_bytes(progressive) > 1.8 * predicted_bytes(plain)
     png = prepare(kit, replace(PHOTO, format=ImageFormat.PNG))
     deep = prepare(kit, replace(PHOTO, format=ImageFormat.PNG, bits_per_sample=16))
     assert predicted_bytes(plain) < predicted_bytes(png) < predicted_bytes(deep)
