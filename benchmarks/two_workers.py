@@ -44,12 +44,13 @@ class _NoWeb:
         self,
         url: str,
         *,
+        tenant: str,
         hosts: tuple[str, ...] | None,
         max_bytes: int,
         deadline_s: float,
         take: Callable[[int], None],
     ) -> bytes:
-        raise AssertionError(f"nothing here is remote: {url} {hosts} {max_bytes} {deadline_s} {take}")
+        raise AssertionError(f"nothing here is remote: {url} {tenant} {hosts} {max_bytes} {deadline_s} {take}")
 
 
 @dataclass(slots=True)

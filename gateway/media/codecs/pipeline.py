@@ -102,7 +102,10 @@ class Pipeline:
 
 
 def _came_lossy(data: bytes, probe: Probe) -> bool:
-    return probe.format is ImageFormat.JPEG or (probe.format is ImageFormat.WEBP and not is_lossless(data))
+    """AVIF and HEIC can be lossless, and next to never are."""
+    if probe.format is ImageFormat.WEBP:
+        return not is_lossless(data)
+    return probe.format in (ImageFormat.JPEG, ImageFormat.AVIF, ImageFormat.HEIC)
 
 
 def _versions(name: str) -> str:
