@@ -72,6 +72,8 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
         hosts,
         world.media_deadline_s,
         accepts=Accepts(ImageFormat.PDF in policy.formats, policy.truncated is Truncated.SALVAGE),
+        patience_s=policy.queue_timeout_s,
+        weight=policy.weight,
     )
 
 

@@ -120,7 +120,11 @@ class Accepts:
 
 @dataclass(frozen=True, slots=True)
 class MediaScope:
-    """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none."""
+    """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none.
+
+    ``deadline_s`` bounds each stage's work, ``patience_s`` the wait behind others' (None: as long as the work).
+    ``weight`` is the tenant's share of the workers against one of weight 1.
+    """
 
     tenant: TenantId
     max_image_bytes: int
@@ -128,6 +132,13 @@ class MediaScope:
     hosts: tuple[str, ...] | None
     deadline_s: float
     accepts: Accepts = Accepts()
+    patience_s: float | None = None
+    weight: float = 1.0
+
+    @property
+    def waits_s(self) -> float:
+        """How long work may wait behind others'."""
+        return self.deadline_s if self.patience_s is None else self.patience_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def test_an_estimate_adds_up_and_the_output_fits_the_context() -> None:
 def test_hosts_are_none_where_nothing_is_fetched() -> None:
     world = Setting(b"").world()
     scope = media_scope(policy(hosts=None), world)
-    assert scope.deadline_s == 10.0
+    assert (scope.deadline_s, scope.patience_s, scope.weight) == (10.0, policy().queue_timeout_s, policy().weight)
     assert scope.hosts == (None if world.may_fetch else ())
 
 

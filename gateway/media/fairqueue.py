@@ -1,9 +1,9 @@
 """A waiting line in front of the workers: fair by cost between tenants, by turns between one tenant's requests.
 
 Between tenants: start-time fair queueing (Goyal, Vin, Cheng, 1996), as in ``quota.queue``. Every tenant has a start tag
-in virtual time, counted in seconds of work; the smallest goes next and grows by its job's cost, so that a tenant with
-large images gets no more of the workers than one with small ones. A tenant that comes back does not get what it could
-have used meanwhile, and what it had too much is remembered.
+in virtual time, in seconds of work; the smallest goes next and grows by its job's cost over the tenant's weight, so a
+tenant with large images gets no more of the workers than one with small ones. A tenant that comes back does not get
+what it could have used meanwhile, and what it had too much is remembered.
 
 Decided here: who is next, who is turned away when the line is full, and how much work stands before a newcomer. Not
 decided here: how long a job takes (costs are the caller's numbers) and when a wait is too long. Plain data, no clock.
@@ -18,7 +18,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Waiting(Protocol):
-    """``tenant`` and ``flow`` (one request) name the lanes; ``cost_s`` is the work expected."""
+    """``tenant`` (of a ``weight``) and ``flow`` (one request) name the lanes; ``cost_s`` is the work expected."""
 
     @property
     def tenant(self) -> str: ...
@@ -26,6 +26,8 @@ class Waiting(Protocol):
     def flow(self) -> int: ...
     @property
     def cost_s(self) -> float: ...
+    @property
+    def weight(self) -> float: ...
 
 
 ItemT = TypeVar("ItemT", bound=Waiting)
@@ -39,6 +41,7 @@ class _Lane(Generic[ItemT]):
     count: int = 0
     cost_s: float = 0.0
     start_s: float = 0.0
+    weight: float = 1.0
 
 
 class FairQueue(Generic[ItemT]):
@@ -74,14 +77,17 @@ class FairQueue(Generic[ItemT]):
     def _first_s(self) -> float:
         return sum(item.cost_s for item in self._first)
 
-    def ahead_s(self, tenant: str, cost_s: float) -> float:
+    def ahead_s(self, tenant: str, cost_s: float, weight: float = 1.0) -> float:
         """Work that will be done before a new job of ``tenant``: its own, and of every other tenant no more than that.
 
-        Shares are equal, so while this tenant's line is worked off, another's gets about as much.
+        More or less by their weights: while this tenant's line is worked off, another's gets its share.
         """
         lane = self._lanes.get(tenant)
         own_s = lane.cost_s if lane else 0.0
-        others_s = sum(min(other.cost_s, own_s + cost_s) for name, other in self._lanes.items() if name != tenant)
+        share_s = (own_s + cost_s) / weight
+        others_s = sum(
+            min(other.cost_s, share_s * other.weight) for name, other in self._lanes.items() if name != tenant
+        )
         return own_s + others_s + self._first_s
 
     def has_room(self, tenant: str, item_count: int) -> bool:
@@ -140,7 +146,7 @@ class FairQueue(Generic[ItemT]):
             return
         lane = self._lanes[item.tenant]
         self._virtual_s = max(self._virtual_s, lane.start_s)
-        lane.start_s += item.cost_s
+        lane.start_s += item.cost_s / item.weight
         self._lanes.move_to_end(item.tenant)
         self.discard(item)
         if item.flow in lane.flows:
@@ -170,6 +176,7 @@ class FairQueue(Generic[ItemT]):
         if lane is None:
             start_s = max(self._virtual_s, self._owed.pop(item.tenant, 0.0))
             lane = self._lanes[item.tenant] = _Lane(start_s=start_s)
+        lane.weight = item.weight
         lane.flows.setdefault(item.flow, deque()).append(item)
         lane.count += 1
         lane.cost_s += item.cost_s

@@ -30,7 +30,7 @@ class Task:
     """What the pool is asked. ``flow`` groups one request's tasks; ``patience_s`` bounds the wait, not the work.
 
     ``source`` is the asker's claim on the bytes; the job takes its own. ``poison_key`` names the content for the list
-    of images that lost their workers.
+    of images that lost their workers. ``weight`` is the tenant's share against one of weight 1.
     """
 
     question: Question
@@ -39,6 +39,7 @@ class Task:
     flow: int
     patience_s: float
     poison_key: bytes
+    weight: float = 1.0
 
     @property
     def operation(self) -> Operation:
@@ -108,6 +109,10 @@ class Job:
     @property
     def flow(self) -> int:
         return self.task.flow
+
+    @property
+    def weight(self) -> float:
+        return self.task.weight
 
     @property
     def operation(self) -> Operation:

@@ -35,12 +35,12 @@ class Line:
         """All the work in line, for one worker."""
         return self._examines.cost_s + self._prepares.cost_s
 
-    def ahead_s(self, operation: Operation, tenant: str, cost_s: float) -> float:
+    def ahead_s(self, operation: Operation, tenant: str, cost_s: float, weight: float = 1.0) -> float:
         """Work that would be done before the last of ``cost_s`` newly asked for by ``tenant`` could begin."""
         if operation == "examine":
-            own_s = self._examines.ahead_s(tenant, cost_s)
+            own_s = self._examines.ahead_s(tenant, cost_s, weight)
             return own_s + min(self._prepares.cost_s, own_s)
-        own_s = self._prepares.ahead_s(tenant, cost_s)
+        own_s = self._prepares.ahead_s(tenant, cost_s, weight)
         return own_s + min(self._examines.cost_s, own_s + cost_s)
 
     def has_room(self, operation: Operation, tenant: str, job_count: int) -> bool:

@@ -48,6 +48,7 @@ from gateway.media.poison import PoisonList
 from gateway.media.process import WORKER_COMMAND
 from gateway.media.settings import PoolSettings
 from gateway.media.shm import Slab
+from gateway.ports import MediaScope
 
 _MAX_ATTEMPTS = 2
 # Those who are told the same time would all come back in the same moment.
@@ -133,23 +134,24 @@ class Pool:
 
     # --- the line ---------------------------------------------------------------------------------------------------
 
-    def check(self, tenant: str, questions: Sequence[Question], patience_s: float) -> None:
+    def check(self, questions: Sequence[Question], scope: MediaScope) -> None:
         """Refuse a request's questions together, before the first of them costs anything.
 
-        That is when they do not all find room in line, or when the last of them could not be begun in time. Raises
-        PoolSaturated, Draining.
+        That is when they do not all find room in line, when the first would wait longer for others' than the
+        scope's patience, or when the last could not be begun within its deadline more. Raises PoolSaturated, Draining.
         """
         if self._stopping:
             raise Draining
         if not questions:
             return
-        operation = operation_of(questions[0])
+        operation, tenant, weight = operation_of(questions[0]), scope.tenant, scope.weight
         costs_s = [self._pace.expected_s(question) for question in questions]
         if not self._line.has_room(operation, tenant, len(questions)):
             raise self._saturated()
-        before_last_s = sum(costs_s) - costs_s[-1]
-        ahead_s = self._running_s() + self._line.ahead_s(operation, tenant, sum(costs_s)) + before_last_s
-        if ahead_s / self._settings.workers > patience_s:
+        running_s, width = self._running_s(), self._settings.workers
+        first_s = running_s + self._line.ahead_s(operation, tenant, costs_s[0], weight)
+        last_s = running_s + self._line.ahead_s(operation, tenant, sum(costs_s), weight) + sum(costs_s) - costs_s[-1]
+        if first_s / width > scope.waits_s or last_s / width > scope.waits_s + scope.deadline_s:
             raise self._saturated()
 
     def _admit(self, task: Task) -> Job:
@@ -159,7 +161,7 @@ class Pool:
         if self._poison.holds(task.poison_key, now_s):
             raise ImageWorkerLost
         cost_s = self._pace.expected_s(task.question)
-        ahead_s = self._running_s() + self._line.ahead_s(task.operation, task.tenant, cost_s)
+        ahead_s = self._running_s() + self._line.ahead_s(task.operation, task.tenant, cost_s, task.weight)
         if ahead_s / self._settings.workers > task.patience_s:
             raise self._saturated()
         job = Job(task, cost_s, now_s)

@@ -102,7 +102,7 @@ class Preparer:
             if (identity, job.wants_sha256) not in self._preparing
         }
         questions = [self._question(job, asker.scope, _unplaced(job, looked)) for job in distinct.values()]
-        self._pool.check(asker.scope.tenant, questions, asker.scope.deadline_s)
+        self._pool.check(questions, asker.scope)
 
     async def _make(
         self, body: Body, looked: LookedSources, job: PrepareJob, asker: Asker, identity: Identity
@@ -126,7 +126,9 @@ class Preparer:
         else:
             hold, where = self._placer.place_file(file)
         question = self._question(job, scope, where)
-        task = Task(question, hold, scope.tenant, asker.flow, scope.deadline_s, job.facts.content)
+        # It stands in line behind its own request's images too.
+        waits_s = scope.waits_s + scope.deadline_s
+        task = Task(question, hold, scope.tenant, asker.flow, waits_s, job.facts.content, scope.weight)
         return Work(self._run(task, identity), hold.close)
 
     async def _run(self, task: Task, identity: Identity) -> Prepared:

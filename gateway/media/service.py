@@ -175,7 +175,7 @@ class MediaService:
         question = Examine(
             where, self._settings.content_key, scope.max_image_bytes, scope.max_input_pixels, scope.accepts
         )
-        task = Task(question, hold, scope.tenant, asker.flow, scope.deadline_s, source.key[1])
+        task = Task(question, hold, scope.tenant, asker.flow, scope.deadline_s, source.key[1], scope.weight)
         return Work(self._run_examine(task, source.key), hold.close)
 
     async def _run_examine(self, task: Task, key: tuple[str, bytes]) -> SourceFacts:

@@ -77,7 +77,13 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
         True,
     ),
     TenantKey("weight", "A tenant's share, against one of weight 1, where requests wait.", Weight(), 1.0),
-    TenantKey("queue_timeout_s", "Seconds a request may wait for the budget before 429.", Seconds(600), 10.0, True),
+    TenantKey(
+        "queue_timeout_s",
+        "Seconds a request waits: for budget before 429, for image workers before 503.",
+        Seconds(600),
+        10.0,
+        True,
+    ),
     TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None, True),
     TenantKey("isolation.cache_salt", "Who shares an engine's prefix cache.", Choice(CacheSalt), CacheSalt.NONE),
     TenantKey(

@@ -15,6 +15,7 @@ class Item:
     tenant: str
     flow: int
     cost_s: float = 1.0
+    weight: float = 1.0
 
 
 Arrivals = st.lists(st.builds(Item, st.sampled_from("abc"), st.integers(0, 2), st.floats(0.001, 9.0)), max_size=40)
@@ -161,3 +162,15 @@ def test_what_is_ahead_is_ones_own_and_as_much_of_each_other() -> None:
 def test_an_empty_queue_has_nothing_to_give() -> None:
     with pytest.raises(IndexError):
         FairQueue[Item](1).pop()
+
+
+def test_weights_are_shares() -> None:
+    queue: FairQueue[Item] = FairQueue(100)
+    for _ in range(12):
+        queue.offer(Item("heavy", 1, weight=3.0))
+        queue.offer(Item("light", 1))
+    assert Counter(queue.pop().tenant for _ in range(8)) == {"heavy": 6, "light": 2}
+    # Of the light one's ten and the heavy one's six: a third of ones own work, or three times as much.
+    assert queue.ahead_s("heavy", 3.0, 3.0) == pytest.approx(6.0 + 3.0)
+    assert queue.ahead_s("light", 1.0, 1.0) == pytest.approx(10.0 + 6.0)
+    assert queue.ahead_s("new", 1.0, 0.5) == pytest.approx(6.0 + 2.0)

@@ -16,7 +16,8 @@ from gateway.media.job import PreparedOutput, Task
 from gateway.media.messages import Examined
 from gateway.media.payload import read_text
 from gateway.media.pool import Pool
-from gateway.types import Change, ImageFormat, Size
+from gateway.ports import MediaScope
+from gateway.types import Change, ImageFormat, Size, TenantId
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +28,10 @@ async def run(pool: Pool, task: Task) -> Any:
         return await pool.run(task)
     finally:
         task.source.close()
+
+
+def scope(patience_s: float, deadline_s: float) -> MediaScope:
+    return MediaScope(TenantId("t"), 1 << 20, 1 << 20, None, deadline_s, patience_s=patience_s)
 
 
 async def test_an_image_is_examined_where_it_lies(kit: Any, start_pool: Any) -> None:
@@ -235,25 +240,26 @@ async def test_a_request_that_cannot_be_done_in_time_is_refused_before_its_first
     tasks = [kit.task(kit.image(n=n), plan=kit.plan()) for n in range(4)]
     questions = [task.question for task in tasks]
     each_s = pool._pace.expected_s(questions[0])
-    pool.check("t", questions, 1.5 * each_s)
-    pool.check("t", [], 0.0)
+    pool.check(questions, scope(0.0, 1.5 * each_s))  # a request's own images are no wait
+    pool.check(questions, scope(1.0 * each_s, 0.5 * each_s))
+    pool.check([], scope(0.0, 0.0))
     with pytest.raises(PoolSaturated):
-        pool.check("t", questions, 1.4 * each_s)
+        pool.check(questions, scope(0.0, 1.4 * each_s))
     with pytest.raises(PoolSaturated):
-        pool.check("t", questions * 3, 60.0)  # more than find room in line
+        pool.check(questions * 3, scope(60.0, 60.0))  # more than find room in line
     slow = [asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.3)))) for _ in range(2)]
     await until(lambda: pool.facts().busy == 2)
     for worker in pool._crew.workers:
         worker.job.cost_s = 30.0
     with pytest.raises(PoolSaturated) as refused:
-        pool.check("t", questions[:1], 20.0)
+        pool.check(questions[:1], scope(20.0, 60.0))
     assert refused.value.retry_after_s is not None
     assert 25.0 < refused.value.retry_after_s <= 45.0  # 30 s and up to half of that
     await asyncio.gather(*slow)
     assert {fact.operation for fact in kit.reported} == {"examine"}
     await pool.stop()
     with pytest.raises(Draining):
-        pool.check("t", questions, 60.0)
+        pool.check(questions, scope(60.0, 60.0))
     for task in tasks:
         task.source.close()
 
@@ -265,7 +271,7 @@ async def test_those_who_are_refused_are_told_different_times(kit: Any, start_po
     for chance in (0.0, 0.5, 0.999):
         pool._chance = lambda chance=chance: chance
         with pytest.raises(PoolSaturated) as refused:
-            pool.check("t", [task.question] * 2, 60.0)
+            pool.check([task.question] * 2, scope(60.0, 60.0))
         told.append(refused.value.retry_after_s)
     assert told == [1.0, 1.25, pytest.approx(1.4995)]
     task.source.close()

@@ -146,12 +146,27 @@ async def test_a_request_is_refused_whole_before_its_first_image(opened: Open) -
     with pytest.raises(PoolSaturated):
         await workshop.prepare([workshop.job(number) for number in range(4)])
     with pytest.raises(PoolSaturated):
-        await workshop.prepare([workshop.job(number) for number in range(3)], replace(SCOPE, deadline_s=0.002))
+        await workshop.prepare([workshop.job(number) for number in range(3)], replace(SCOPE, deadline_s=0.001))
     assert workshop.kit.reported == []
     # Counted are images that have to be made: known ones, and each of several alike once, cost nothing.
     await workshop.prepare([workshop.job(number) for number in range(3)])
     await workshop.prepare([workshop.job(number) for number in (0, 1, 2, 3, 3, 4, 5)])
     assert workshop.made == 6
+
+
+async def test_who_has_no_patience_is_refused_while_others_images_are_made_and_served_when_not(
+    opened: Open, until: Any
+) -> None:
+    workshop = await opened(workers=1)
+    hasty = replace(SCOPE, patience_s=0.0)
+    await workshop.prepare([workshop.job(number) for number in range(3)], hasty)
+    slow = workshop.job(9, at="render", do="sleep", value=0.2)
+    workshop.pool._pace._by_kind["png"].value = 1e3  # so that the one that runs is expected to go on
+    first = asyncio.create_task(workshop.prepare([slow]))
+    await until(lambda: workshop.pool.facts().busy == 1)
+    with pytest.raises(PoolSaturated):
+        await workshop.prepare([workshop.job(4)], hasty)
+    await first
 
 
 async def test_an_image_that_another_request_has_made_already_does_not_count(opened: Open, until: Any) -> None:
