@@ -16,7 +16,6 @@ import time
 from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, TypeVar
 
 from gateway import __version__
@@ -33,7 +32,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import Ports, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
-from gateway.gauges import Canary, Moment, gauges
+from gateway.gauges import Canary, Moment, gauges, store_observer
 from gateway.journey import travel
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
@@ -43,17 +42,17 @@ from gateway.media.shm import HeapBody
 from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.room import room_on
+from gateway.sharing import open_shared_cache, shared_budgets, shared_notes
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
-from gateway.state.redis_cache import RedisCache
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
-from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, shared_cache, upstream_settings
+from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
 
 RECORD_EVERY_S = 0.050
 GC_THRESHOLDS = (20_000, 50, 100)
@@ -97,12 +96,13 @@ class Gateway:
         media = media_settings(settings, self._key)
         self._codec_backend = media.pool.codec_backend
         self._fetcher = Fetcher(fetch_settings(settings))
-        self._shared_cache = self._shared_cache_of(settings)
+        self._shared_cache = open_shared_cache(settings, self._clock, self._log)
         self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
         self._upstream = UpstreamService(upstream_settings(settings), self._clock)
+        self._shared = shared_budgets(settings, self._clock, self._log, store_observer(self._metrics))
         fill = settings.upstream.kv_fill
         self._budgets = LocalBudgets(
-            MemoryStore(),
+            self._shared or MemoryStore(),
             self._clock,
             random.random,
             time.time,
@@ -124,13 +124,6 @@ class Gateway:
             cut_elsewhere=self._cut_elsewhere,
             aside=asyncio.to_thread,
         )
-
-    def _shared_cache_of(self, settings: Settings) -> RedisCache | None:
-        shared = shared_cache(settings)
-        if shared is None:
-            return None
-        say = partial(self._log.event, "warning", store="prepared images")
-        return RedisCache.open(*shared, self._clock, random.random, say)
 
     # --- serving ------------------------------------------------------------------------------------------------
 
@@ -194,6 +187,8 @@ class Gateway:
         await self._media.start()
         if self._shared_cache is not None:
             await self._shared_cache.start(self.settings.redis.connect_timeout_s)
+        if self._shared is not None:
+            await self._shared.start()
         await self._upstream.start()
         self._data = DataServer(
             DataHandler(self._edge()),
@@ -213,6 +208,7 @@ class Gateway:
             ask_reload=lambda: _on_loop(loop, self._reload()),
             ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
+            notes=lambda: shared_notes(self._shared),
         )
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()
@@ -262,7 +258,14 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in (getattr(self, "_data", None), self._upstream, self._media, self._shared_cache, self._fetcher):
+        for part in (
+            getattr(self, "_data", None),
+            self._upstream,
+            self._media,
+            self._shared_cache,
+            self._shared,
+            self._fetcher,
+        ):
             if part is not None:
                 await part.stop()
         admin = getattr(self, "_admin", None)
@@ -358,6 +361,7 @@ class Gateway:
                 tenants=self.world.policies.tenants,
                 reserved_kv_tokens=self._budgets.inflight_kv_tokens,
                 waiting_requests=self._budgets.waiting_count(),
+                shared=None if self._shared is None else self._shared.facts(),
                 log_lines_dropped=self._log.dropped,
                 reload_ok=self._reload_ok,
                 reloaded_at=self._reloaded_at,

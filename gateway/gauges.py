@@ -15,6 +15,7 @@ from gateway.media.confine import Layer
 from gateway.media.service import MediaFacts
 from gateway.policy.policyset import TenantPolicy
 from gateway.ports import Clock
+from gateway.state.shared import Observe, SharedFacts
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.types import BackendView, TenantId
 
@@ -46,6 +47,16 @@ class Canary:
                 self._metrics.inc("loop_stalls_total")
 
 
+def store_observer(metrics: Metrics) -> Observe:
+    """Counts and times what a shared store is asked."""
+
+    def observe(operation: str, result: str, seconds: float) -> None:
+        metrics.inc("state_operations_total", operation, result)
+        metrics.observe("state_seconds", seconds, operation)
+
+    return observe
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """The facts behind one scrape. ``inflight`` holds (start by the clock, dialect) of every exchange."""
@@ -58,6 +69,7 @@ class Moment:
     tenants: Mapping[TenantId, TenantPolicy]
     reserved_kv_tokens: Callable[[TenantId], int]
     waiting_requests: int
+    shared: SharedFacts | None
     log_lines_dropped: int
     reload_ok: bool
     reloaded_at: float
@@ -76,6 +88,10 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     yield "log_lines_dropped_total", (), moment.log_lines_dropped
     yield "budget_waiting_requests", (), moment.waiting_requests
     yield from _tenant_gauges(moment)
+    if moment.shared is not None:
+        yield "state_degraded", (), float(moment.shared.is_degraded)
+        yield "state_replicas", (), moment.shared.replicas
+        yield "reservations_expired_total", (), moment.shared.expired_count
     yield from _backend_gauges(moment.views)
     yield "config_last_reload_successful", (), float(moment.reload_ok)
     yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at

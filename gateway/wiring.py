@@ -29,8 +29,6 @@ from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
-from gateway.state.redis_cache import CacheLimits
-from gateway.state.settings import RedisMode, RedisSettings
 from gateway.types import EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
@@ -188,45 +186,3 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
         resend_ratio=u.retry_ratio,
         forward_authorization=True,  # the journey takes it away once tenants have keys
     )
-
-
-def redis_settings(settings: Settings) -> RedisSettings | None:
-    """The shared store's own settings; None where budgets stay in memory."""
-    r = settings.redis
-    if r.url is None:
-        return None
-    nodes = (node.rpartition(":") for node in r.nodes)
-    return RedisSettings(
-        url=r.url,
-        mode=RedisMode(r.mode),
-        nodes=tuple((host.strip("[]"), int(port)) for host, _, port in nodes),
-        sentinel_service=r.sentinel_service,
-        username=r.username,
-        password=r.password,
-        password_file=r.password_file,
-        sentinel_username=r.sentinel_username,
-        sentinel_password=r.sentinel_password,
-        tls_ca_file=r.tls_ca_file,
-        tls_certificate_file=r.tls_certificate_file,
-        tls_key_file=r.tls_key_file,
-        prefix=r.prefix,
-        deadline_s=r.deadline_s,
-        connect_timeout_s=r.connect_timeout_s,
-        retry_s=r.retry_s,
-        lease_s=r.lease_s,
-        min_replicas=r.min_replicas,
-    )
-
-
-def shared_cache(settings: Settings) -> tuple[RedisSettings, CacheLimits] | None:
-    """Where prepared images are shared and how much of them; None where they are not."""
-    m, store = settings.media, redis_settings(settings)
-    if not m.shared_cache_bytes:
-        return None
-    if m.shared_cache_url is not None:
-        store = RedisSettings(
-            m.shared_cache_url, prefix=settings.redis.prefix, connect_timeout_s=settings.redis.connect_timeout_s
-        )
-    assert store is not None, "config has seen to an address"
-    limits = CacheLimits(m.shared_cache_bytes, ttl_s=m.shared_cache_ttl_s, deadline_s=m.shared_cache_deadline_s)
-    return store, limits

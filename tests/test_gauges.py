@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from types import MappingProxyType
 
-from gateway.gauges import Canary, Moment, gauges
+from gateway.gauges import Canary, Moment, gauges, store_observer
 from gateway.media.job import PoolFacts
 from gateway.media.service import MediaFacts
 from gateway.policy.policyset import builtin_policies
+from gateway.state.shared import SharedFacts
 from gateway.telemetry.catalogue import DECLARATIONS
 from gateway.telemetry.metrics import Metrics
 from gateway.types import BackendName, BackendView, EngineKind
@@ -26,6 +28,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         tenants=builtin_policies().tenants,
         reserved_kv_tokens=lambda _tenant: 77,
         waiting_requests=6,
+        shared=SharedFacts(is_degraded=True, replicas=3, expired_count=2),
         log_lines_dropped=5,
         reload_ok=True,
         reloaded_at=1_000.0,
@@ -56,6 +59,21 @@ def test_the_oldest_request_is_told_by_its_age() -> None:
     assert told["pool_restarts_total", ("crash",)] == 4
     assert told["budget_reserved_tokens", ("default",)] == 77
     assert told["budget_waiting_requests", ()] == 6
+
+
+def test_a_shared_store_is_told_of_where_there_is_one() -> None:
+    told = {name: value for name, _, value in gauges(moment())}
+    assert (told["state_degraded"], told["state_replicas"], told["reservations_expired_total"]) == (1.0, 3, 2)
+    alone = {name for name, _, _ in gauges(replace(moment(), shared=None))}
+    assert not {name for name in alone if name.startswith("state_")}
+
+
+def test_what_a_store_is_asked_is_counted_and_timed() -> None:
+    metrics = Metrics()
+    store_observer(metrics)("take", "ok", 0.002)
+    text = metrics.render().decode()
+    assert 'vlmgw_state_operations_total{operation="take",result="ok"} 1.0' in text
+    assert 'vlmgw_state_seconds_count{operation="take"} 1.0' in text
 
 
 class Hands:

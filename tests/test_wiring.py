@@ -16,7 +16,6 @@ from gateway.config.sources import leaf_paths, load_settings
 from gateway.errors import Unauthenticated
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.prompts.service import Prompts
-from gateway.state.settings import RedisMode
 from gateway.types import EngineKind, TenantId
 from gateway.wiring import (
     cache_salt,
@@ -25,8 +24,6 @@ from gateway.wiring import (
     fetch_settings,
     load_world,
     media_settings,
-    redis_settings,
-    shared_cache,
     upstream_settings,
 )
 from tests.journey.fakes import head
@@ -188,29 +185,6 @@ def test_upstream_settings() -> None:
     assert (made.connect_timeout_s, made.response_timeout_s, made.idle_timeout_s) == (1.0, 2.0, 3.0)
     assert (made.health_interval_s, made.probe_timeout_s, made.discovery_timeout_s) == (4.0, 5.0, 6.0)
     assert made.resend_ratio == 0.5
-
-
-def test_redis_settings_take_nodes_apart() -> None:
-    assert redis_settings(Settings()) is None
-    made = redis_settings(
-        given(redis__url="redis://a:7000", redis__mode="cluster", redis__nodes=["b:7001", "[::1]:7002"],
-              redis__lease_s=3)
-    )  # fmt: skip
-    assert made is not None
-    assert (made.mode, made.nodes, made.lease_s) == (RedisMode.CLUSTER, (("b", 7001), ("::1", 7002)), 3.0)
-
-
-def test_shared_images_go_to_redis_or_to_an_address_of_their_own() -> None:
-    assert shared_cache(given(redis__url="redis://a")) is None
-    wanted = {"media__shared_cache_bytes": 1 << 20, "identity__secret": "s" * 32}
-    made = shared_cache(given(redis__url="redis://a", redis__prefix="p", media__shared_cache_ttl_s=5, **wanted))
-    assert made is not None
-    store, limits = made
-    assert (store.url, store.prefix, limits.total_bytes, limits.ttl_s) == ("redis://a", "p", 1 << 20, 5.0)
-    made = shared_cache(given(redis__url="redis://a", redis__mode="cluster", media__shared_cache_url="unix:///s",
-                              media__shared_cache_deadline_s=0.5, **wanted))  # fmt: skip
-    assert made is not None
-    assert (made[0].url, made[0].mode, made[1].deadline_s) == ("unix:///s", RedisMode.STANDALONE, 0.5)
 
 
 def test_every_setting_is_read_somewhere() -> None:

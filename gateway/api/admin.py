@@ -10,7 +10,7 @@ import asyncio
 import hmac
 import json
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -24,6 +24,8 @@ LIVE_BEAT_S = 30.0
 class AdminView:
     """What the admin port may ask. All callables are cheap, thread-safe reads, except those named ``ask_*``.
 
+    ``notes`` are what ``/readyz?verbose`` tells beside its checks; they make nothing unready.
+
     ``ask_reload`` and ``ask_explain`` run on the data loop and are awaited from the admin loop.
     """
 
@@ -35,6 +37,7 @@ class AdminView:
     ask_reload: Callable[[], Awaitable[list[str]]]
     ask_explain: Callable[[bytes, dict[str, str]], Awaitable[dict[str, object]]]
     token: str | None = None
+    notes: Callable[[], list[str]] = list
 
 
 class AdminServer:
@@ -97,7 +100,7 @@ class AdminServer:
     async def _readyz(self, request: web.Request) -> web.Response:
         checks = self._view.readiness()
         ready = all(checks.values())
-        return _plain(ok=ready, checks=checks, verbose="verbose" in request.query)
+        return _plain(ok=ready, checks=checks, verbose="verbose" in request.query, notes=self._view.notes())
 
     async def _metrics(self, request: web.Request) -> web.Response:  # noqa: ARG002  # aiohttp's handler signature
         return web.Response(body=self._view.render_metrics(), headers={"Content-Type": CONTENT_TYPE})
@@ -132,6 +135,6 @@ class AdminServer:
             )
 
 
-def _plain(*, ok: bool, checks: dict[str, bool], verbose: bool) -> web.Response:
-    lines = [f"[{'+' if passed else '-'}]{name}" for name, passed in checks.items()] if verbose else []
+def _plain(*, ok: bool, checks: dict[str, bool], verbose: bool, notes: Sequence[str] = ()) -> web.Response:
+    lines = [*(f"[{'+' if passed else '-'}]{name}" for name, passed in checks.items()), *notes] if verbose else []
     return web.Response(status=200 if ok else 503, text="\n".join([*lines, "ok" if ok else "not ok"]) + "\n")

@@ -31,7 +31,10 @@ class Outcome(StrEnum):
 
 @dataclass(slots=True)
 class Record:
-    """One request to an inference path. `images` hold what was decoded; token counts are the engine's."""
+    """One request to an inference path. `images` hold what was decoded; token counts are the engine's.
+
+    `in_flight`: requests in this engine when it came, itself among them.
+    """
 
     index: int
     method: str
@@ -45,6 +48,7 @@ class Record:
     image_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    in_flight: int = 0
     status: int = 0
     outcome: Outcome = Outcome.RUNNING
 
@@ -65,6 +69,7 @@ class Record:
             "image_tokens": self.image_tokens,
             "cached_tokens": self.cached_tokens,
             "output_tokens": self.output_tokens,
+            "in_flight": self.in_flight,
             "status": self.status,
             "outcome": self.outcome.value,
         }

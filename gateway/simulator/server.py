@@ -159,6 +159,7 @@ def _observe(core: Core) -> Middleware:
         record = core.recorder.begin(request.method, request.path_qs, list(request.headers.items()))
         request[RECORD] = record
         core.in_flight += 1
+        record.in_flight = core.in_flight
         core.idle.clear()
         try:
             response = await handler(request)

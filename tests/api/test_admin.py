@@ -41,6 +41,7 @@ class State:
             drain=lambda: self.asked.append("drain"),
             ask_reload=self.reload,
             ask_explain=self.explain,
+            notes=lambda: ["[!]store away"],
         )
 
 
@@ -73,7 +74,7 @@ def test_ready_while_every_check_passes_and_verbose_says_which_does_not() -> Non
         state.checks["image_worker_alive"] = False
         answer = client.get("/readyz?verbose")
         assert answer.status_code == 503
-        assert answer.text.splitlines() == ["[+]not_draining", "[-]image_worker_alive", "not ok"]
+        assert answer.text.splitlines() == ["[+]not_draining", "[-]image_worker_alive", "[!]store away", "not ok"]
         assert client.get("/livez").status_code == 200
 
 

@@ -16,7 +16,6 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from gateway.config.settings import Settings
 from tests.case_runner.behaviour import BadScript
 from tests.case_runner.cases import Case
 from tests.case_runner.checks.verdict import judge
@@ -44,8 +43,6 @@ def _serve_options() -> str:
 
 def left_out(case: Case) -> str | None:
     """Why a case cannot be run against this gateway at all; None for nearly all."""
-    if any(step.get("do") == "store" for step in case.steps) and "store" not in Settings.__dataclass_fields__:
-        return "the gateway has no shared store"
     if _processes(case) > 1 and "--processes" not in _serve_options():
         return "the gateway serves from one process only"
     return None

@@ -101,7 +101,7 @@ def gateway_files(
         },
     }
     if store_url is not None:
-        gateway["store"] = {"url": store_url}
+        gateway["redis"] = {"url": store_url}
     return GatewayFiles(gateway, _policies(whole))
 
 

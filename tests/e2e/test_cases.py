@@ -17,7 +17,7 @@ KINDS = (
     "framing", "hash-collision", "hash-equal", "hop-headers", "image-count-limit", "image-roles", "image-url-shape",
     "json-depth", "json-duplicate-keys", "json-key-order", "json-malformed", "json-nan", "json-numbers",
     "json-unicode", "json-unknown-fields", "keepalive-race", "media-type-mismatch", "no-touch", "not-an-image",
-    "placeholder-in-text", "png-16bit", "png-alpha", "png-palette-trns", "raw-base64", "resize-cap",
+    "placeholder-in-text", "png-16bit", "png-alpha", "png-palette-trns", "raw-base64", "redis-outage", "resize-cap",
     "response-fidelity", "retry-policy", "sse-comment", "sse-error-mid", "sse-split", "sse-utf8", "tiny-image",
     "token-estimate", "trailing-data", "truncated", "url-scheme", "worker-crash", "zombie-processes",
     # Promised elsewhere, and kept here because they hold already.

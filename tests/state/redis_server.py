@@ -29,13 +29,21 @@ def free_port() -> int:
 
 
 class RedisServer:
-    """One server process. ``options`` are further words of its command line, ``program`` redis-server or -sentinel."""
+    """One server process. ``options`` are further words of its command line, ``program`` another than redis-server."""
 
-    def __init__(self, folder: Path, *options: str, tls: Path | None = None, password: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        tls: Path | None = None,
+        password: str | None = None,
+        program: str | None = None,
+    ) -> None:
         self.folder = folder
         self._options = options
         self._tls = tls
         self._password = password
+        self._program = program
         self._process: subprocess.Popen[bytes] | None = None
         self.port = free_port()
         self.socket_path = folder / f"{self.port}.sock"
@@ -65,7 +73,7 @@ class RedisServer:
         raise AssertionError("redis-server did not start")
 
     def _command(self) -> list[str]:
-        program = shutil.which("redis-server")
+        program = self._program or shutil.which("redis-server")
         assert program is not None, "redis-server is missing: .ci/setup installs it"
         command = [
             program, "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(self.folder),
@@ -162,10 +170,12 @@ def _bulk(answer: bytes) -> bytes:
 
 
 @contextmanager
-def running(*options: str, tls: Path | None = None, password: str | None = None) -> Iterator[RedisServer]:
+def running(
+    *options: str, tls: Path | None = None, password: str | None = None, program: str | None = None
+) -> Iterator[RedisServer]:
     """A started server, ended afterwards; its folder is short because socket paths may not be long."""
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(Path(folder), *options, tls=tls, password=password)
+        server = RedisServer(Path(folder), *options, tls=tls, password=password, program=program)
         try:
             server.start()
             yield server

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from gateway.state.shared import SharedStore
 from tests.state.redis_server import RedisServer, running
 from tests.state.replica import QUICK, B, LoopClock, Replica, claim, until
 
+ROOT = Path(__file__).parents[2]
 SUMS = "vlmgw:1:{a}:sums"
 RATES = "vlmgw:1:{a}:rates"
 HASTY = replace(QUICK, deadline_s=0.05, connect_timeout_s=0.3)
@@ -236,6 +238,22 @@ async def test_a_server_that_answers_nonsense_is_away(server: RedisServer) -> No
         assert one.results["take", "refused"] == 1
         server.ask("FLUSHALL")
         await one.until_shared()
+
+
+async def test_an_acl_user_needs_no_more_than_the_docs_say() -> None:
+    needed = ("~vlmgw:*", "+@scripting", "+@read", "+@write", "+@connection", "+time", "+ping")
+    assert " ".join(needed[1:]) in (ROOT / "docs" / "behaviour.md").read_text()
+    with running() as server:
+        server.ask("ACL", "SETUSER", "gateway", "on", ">word", *needed)
+        base = replace(QUICK, username="gateway", password="word", lease_s=1.0)
+        async with Replica("r1", server.url, base) as one:
+            number = await one.take(claim(5, 5))
+            await until(lambda: one.results["renew", "ok"] >= 1, "a renewal")
+            server.ask("FLUSHALL")
+            await until(lambda: one.results["tell", "ok"] >= 1, "the loss is noticed")
+            one.settle(number, (10_000,))
+        assert one.events == []
+        assert {result for _, result in one.results} == {"ok"}
 
 
 async def test_stopping_leaves_the_registry(server: RedisServer) -> None:
