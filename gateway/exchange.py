@@ -227,8 +227,9 @@ def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> 
 
 
 def note_reservation(record: ExchangeRecord, reservation: Reservation) -> None:
-    """How the tenant stands against its rates now, and what would have been refused."""
-    record.rate_headers = rate_headers(reservation.standing, record.dialect)
+    """How the tenant stands against its rates now; in shadow mode, where clients notice nothing, what is refused."""
+    if not record.shadow:
+        record.rate_headers = rate_headers(reservation.standing, record.dialect)
     if reservation.finding is not None:
         record.findings.append(reservation.finding.code)
 

@@ -15,6 +15,7 @@ from gateway.errors import (
     ImageWorkerLost,
     KvBudgetExhausted,
     NotTaken,
+    RateExceeded,
     TooManyImages,
     all_errors,
 )
@@ -26,17 +27,24 @@ from gateway.exchange import (
     note_facts,
     note_plans,
     note_prepared,
+    note_reservation,
     outcome_of,
     refused_answer,
 )
 from gateway.ports import PreparedResult
+from gateway.quota.claim import Charge, Unit
+from gateway.quota.gcra import Rate
+from gateway.quota.standing import Standing
 from gateway.routing.ask import Decision
 from gateway.types import BackendName, Change, EngineKind, ImageFormat, Prepared, Size
 from tests.journey.driver import Ride, drive
+from tests.journey.fake_budgets import FakeReservation
 from tests.journey.fakes import FakeClock, Scene, facts, view
 from tests.journey.scenes import SETTINGS
 from tests.journey.test_strikes import OUTCOMES
 from tests.models.test_plan import RULES, plan
+
+STANDING = Standing((Charge(Unit.IMAGES, 1, Rate(10, 60)),), (0,))
 
 
 async def fail(error: BaseException | None) -> None:
@@ -66,6 +74,28 @@ def test_a_refusal_is_answered_and_noted() -> None:
         "rejected", "too_many_images", 400, "policies/x.yaml:3",
     )  # fmt: skip
     assert scene.client.refusals == [error]
+
+
+def test_a_refusal_tells_how_the_tenant_stands_in_its_dialects_headers() -> None:
+    error = RateExceeded(rule="rates.images", retry_after_s=3.0)
+    error.standing = STANDING
+    scene, _ = concluded(error)
+    assert (scene.record.outcome, scene.record.rule) == ("shed", "rates.images")
+    assert ("x-ratelimit-remaining-images", "10") in error.headers
+
+
+def test_what_a_reservation_tells_and_that_clients_notice_nothing_of_a_shadow() -> None:
+    scene = SETTINGS["text"].scene()
+    reservation = FakeReservation(scene.books.hand_out("reservation"))
+    reservation.standing, reservation.finding = STANDING, RateExceeded()
+    record = new_record(scene.client, "anthropic_messages", FakeClock())
+    note_reservation(record, reservation)
+    assert record.rate_headers[0] == ("anthropic-ratelimit-images-limit", "10")
+    assert record.findings == ["rate_limit_exceeded"]
+    shadow = new_record(scene.client, "anthropic_messages", FakeClock())
+    shadow.shadow = True
+    note_reservation(shadow, reservation)
+    assert (shadow.rate_headers, shadow.findings) == ([], ["rate_limit_exceeded"])
 
 
 def test_after_the_first_byte_the_status_is_the_one_that_was_sent() -> None:

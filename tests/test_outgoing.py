@@ -174,6 +174,14 @@ def test_the_backends_headers_come_first_without_what_is_ours() -> None:
     assert "10.0.0.7" not in str(found)
 
 
+def test_how_a_tenant_stands_replaces_what_a_backend_says_of_its_own_limits() -> None:
+    ours = [("x-ratelimit-remaining-images", "7")]
+    backend = (("X-RateLimit-Remaining-Images", "1"), ("x-ratelimit-remaining-foo", "2"))
+    told = response_headers(record(rate_headers=ours), DECISION, backend)
+    assert told[:2] == [("x-ratelimit-remaining-foo", "2"), *ours]
+    assert response_headers(record(), DECISION, backend)[:2] == list(backend)
+
+
 def test_a_text_answer_says_nothing_of_images() -> None:
     found = dict(described(record(estimate=TokenEstimate(20, 10, 40, 0, 0, 9))))
     assert found["x-vlmgw-prompt-tokens-estimate"] == "20"

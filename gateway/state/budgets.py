@@ -88,7 +88,6 @@ class LocalBudgets:
         self._has_room = has_room
         self._poll_s = poll_s
         self._issued = 0
-        self._open: dict[ReservationId, Claim] = {}
         self._lines: dict[str | None, _Line] = {}
         self._outlooks: dict[TenantId, Outlook] = {}
         self._waiters: dict[Ticket, _Waiter] = {}
@@ -135,15 +134,6 @@ class LocalBudgets:
             return len(self._waiters)
         return sum(line.queue.waiting_count(tenant) for line in self._lines.values())
 
-    async def keep_renewing(self, every_s: float) -> None:
-        """Renew the leases of what is open, for stores whose leases are shorter than requests; until cancelled."""
-        while True:
-            await asyncio.sleep(every_s)
-            if self._open:
-                renewed = self._store.renew(tuple(self._open), self._now_us())
-                if isinstance(renewed, Awaitable):
-                    await renewed
-
     # --- asking the store -------------------------------------------------------------------------------------------
 
     def _now_us(self) -> int:
@@ -162,7 +152,6 @@ class LocalBudgets:
             standing = _standing(claim, outcome, self._wall_s)
         if isinstance(outcome, Denied):
             return outcome
-        self._open[reservation] = claim
         return self._opened(claim, reservation, standing, None, now_us)
 
     async def _arrived(
@@ -197,7 +186,6 @@ class LocalBudgets:
         if reservation is None:
             self._free(claim.tenant)
             return
-        del self._open[reservation]
         if settles and claim.charges:
             costs_us = used_costs_us(claim, used, held_us)
             self._hear(self._store.settle(reservation, costs_us, now_us), claim.tenant)

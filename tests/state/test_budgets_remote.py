@@ -81,18 +81,3 @@ async def test_a_remote_grant_for_somebody_who_left_the_line_is_given_back() -> 
     await asyncio.gather(waiting, return_exceptions=True)
     store.gate.set()
     await until(lambda: store.inner.open_count == 0)
-
-
-async def test_leases_are_renewed_while_requests_last() -> None:
-    budgets, store, clock = remote()
-    reservation = await budgets.reserve(claim(A, 100))
-    keeper = asyncio.create_task(budgets.keep_renewing(0.001))
-    for _ in range(4):
-        clock.seconds += 8
-        await asyncio.sleep(0.002)
-    await until(lambda: store.inner.renew([], int(clock.seconds * 1e6)) == ())
-    keeper.cancel()
-    await asyncio.gather(keeper, return_exceptions=True)
-    assert store.inner.expire(int(clock.seconds * 1e6)) == ()
-    reservation.release()
-    await until(lambda: store.inner.open_count == 0)
