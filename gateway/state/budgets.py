@@ -345,9 +345,8 @@ class LocalBudgets:
         if self._waiters:
             now_us = self._now_us()
             poll_us = now_us + int(self._poll_s * MICROSECONDS)
-            wakings_us = [
-                waiter.sleeps_until_us for waiter in self._waiters.values() if waiter.sleeps_until_us > now_us
-            ]
+            heads = [self._waiters[ticket] for line in self._lines.values() for ticket in line.queue.candidates()]
+            wakings_us = [head.sleeps_until_us for head in heads if head.sleeps_until_us > now_us]
             wait_s = (min([poll_us, *wakings_us]) - now_us) / MICROSECONDS
             self._alarm = asyncio.get_running_loop().call_later(wait_s, self._move)
 
