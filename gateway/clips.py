@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from gateway.errors import GatewayError, MediumUndecodable, MediumUnsupported
-from gateway.exchange import Ports, World
+from gateway.exchange import World
 from gateway.models.book import ServedModel
 from gateway.models.clips import FrameCaps, sample
 from gateway.models.video import Clip, VideoTokens, frames_tokens, rules_of, video_tokens
 from gateway.policy.effective import EffectivePolicy, Excess, Geometry, Video
 from gateway.policy.rule import MeasuredClip
-from gateway.ports import Body, ClipJob, ClipRef, ClipScope, LookedClips
+from gateway.ports import Body, ClipJob, ClipRef, Clips, ClipScope, LookedClips
 from gateway.record import ExchangeRecord
 from gateway.splice.edit import Operation, SetString
 from gateway.types import (
@@ -71,25 +71,26 @@ class ClipWork:
         self._looked: LookedClips | None = None
         self._edits: tuple[Operation, ...] | None = None
         self.items: tuple[ClipItem, ...] = ()
+        self.bytes_made = 0
 
     # --- stages -----------------------------------------------------------------------------------------------------
 
-    async def look(self, body: Body, ports: Ports, world: World, findings: list[str]) -> None:
+    async def look(self, body: Body, clips: Clips, world: World, findings: list[str]) -> None:
         """Facts and plans of all clips that are looked at. Raises what the policy or the Clips port refuses.
 
         In shadow mode a refusal is a finding, and nothing is looked at then.
         """
-        refs = [(part, ref) for part in self._parts if (ref := self._ref(part, ports)) is not None]
+        refs = [(part, ref) for part in self._parts if (ref := self._ref(part, clips.version)) is not None]
         if not refs:
             return
         policy = self._policy
         hosts = policy.hosts if world.may_fetch else ()
         scope = ClipScope(policy.tenant, policy.max_input_pixels, hosts, world.media_deadline_s)
         try:
-            self._looked = await ports.clips.look(body, [ref for _, ref in refs], scope)
+            self._looked = await clips.look(body, [ref for _, ref in refs], scope)
             facts = self._looked.facts
             self.items = tuple(ClipItem(part, ref, fact) for (part, ref), fact in zip(refs, facts, strict=True))
-            self._plan(ports.clips.version)
+            self._plan(clips.version)
         except GatewayError as error:
             if not policy.shadow:
                 raise
@@ -97,7 +98,7 @@ class ClipWork:
             self.close()
             self.items = ()
 
-    async def prepare(self, body: Body, ports: Ports, world: World, record: ExchangeRecord) -> Sequence[Operation]:
+    async def prepare(self, body: Body, clips: Clips, world: World) -> Sequence[Operation]:
         """What is written into the body in place of the clips' sources; made once, however often it is sent."""
         if self._edits is not None:
             return self._edits
@@ -106,8 +107,8 @@ class ClipWork:
         if changing and self._looked is not None:
             scope = ClipScope(self._policy.tenant, self._policy.max_input_pixels, (), world.media_deadline_s)
             jobs = [ClipJob(item.ref, item.facts, item.plan) for item in changing if item.plan is not None]
-            prepared = await ports.clips.prepare(body, self._looked, jobs, scope)
-        record.clip_bytes_out += sum(clip.file_byte_count for clip in prepared)
+            prepared = await clips.prepare(body, self._looked, jobs, scope)
+        self.bytes_made = sum(clip.file_byte_count for clip in prepared)
         self._edits = tuple(
             SetString(item.part.pointer, clip.data_url) for item, clip in zip(changing, prepared, strict=True)
         )
@@ -147,6 +148,7 @@ class ClipWork:
 
     def settle(self, usage: Usage | None, record: ExchangeRecord) -> None:
         """Hold the videos' price against what the engine counted, where it says so and every price was known."""
+        record.clip_bytes_out += self.bytes_made
         videos = [part for part in self._parts if part.kind is MediumKind.VIDEO]
         prices = [item.price for item in self.items if item.price is not None]
         if usage is None or usage.video_tokens is None or len(prices) != len(videos):
@@ -155,13 +157,13 @@ class ClipWork:
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
-    def _ref(self, part: OtherMedium, ports: Ports) -> ClipRef | None:
+    def _ref(self, part: OtherMedium, version: str | None) -> ClipRef | None:
         """How a part is looked at; ``None`` where nobody needs to know more of it."""
         policy = self._policy
         if part.source is None or part.kind is MediumKind.FILE:
             return None
         if part.kind is MediumKind.VIDEO:
-            limit, is_of_use = policy.max_video_bytes, ports.clips.version is not None or self._must_read(part.kind)
+            limit, is_of_use = policy.max_video_bytes, version is not None or self._must_read(part.kind)
         else:
             limit, is_of_use = policy.max_audio_bytes, self._must_read(part.kind)
         if part.is_inline and not is_of_use:

@@ -144,7 +144,7 @@ async def _tell(
     ]
     clips = ClipWork(policy, served, call, views)
     try:
-        await clips.look(body, ports, world, findings)
+        await clips.look(body, ports.clips, world, findings)
     finally:
         clips.close()
     if clips.items:

@@ -128,7 +128,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         clips = ClipWork(policy, served, call, views)
         try:
             if call.other_media:
-                await clips.look(body, ports, x.world, record.findings)
+                await clips.look(body, ports.clips, x.world, record.findings)
                 clips.note(record)
                 watch.lap("fetch")
             facts: Sequence[SourceFacts] = () if looked is None else looked.facts
@@ -270,7 +270,7 @@ async def _deliver(trip: _Trip) -> None:
             x.watch.lap("decide")
             if prepared is None:
                 prepared = await _prepare(trip, facts)
-                written = await trip.clips.prepare(trip.body, ports, x.world, record)
+                written = await trip.clips.prepare(trip.body, ports.clips, x.world)
                 x.watch.lap("prepare")
             request = _request(trip, prepared, written, view.engine)
             x.watch.lap("splice")
@@ -371,12 +371,12 @@ def _settle(trip: _Trip, view: BackendView, response: UpstreamResponse, tail: by
     else:
         record.usage = x.dialect.usage(tail, streamed=trip.call.stream)
     usage = record.usage
+    trip.clips.settle(usage, record)
     if usage is None:
         trip.reservation.settle(None)
     else:
         trip.reservation.settle(Used(usage.prompt_tokens, usage.completion_tokens, usage.image_tokens))
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
-        trip.clips.settle(usage, record)
         if not trip.call.other_media:
             learn_pace(x.world.book, trip.served, view, trip.plans, record)
         is_ours = _is_counted_whole(trip)

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from gateway.cli.clips import clip_row, read_clip
 from gateway.cli.output import fail, show_json, show_table
 from gateway.config.policies import PolicyProblems, load_policies
 from gateway.errors import GatewayError
@@ -27,6 +28,7 @@ from gateway.models.hub.layers import kv_element_bytes
 from gateway.models.hub.reading import Section
 from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token, tensor_share
 from gateway.models.pace import Pace
+from gateway.models.video import Clip
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
@@ -89,7 +91,9 @@ def load_policy_set(directory: Path | None) -> PolicySet:
 
 
 def estimate(  # noqa: PLR0913, PLR0917  # one parameter per flag
-    images: Annotated[list[str], typer.Argument(help="Sizes (1280x720) or image files.")],
+    images: Annotated[
+        list[str], typer.Argument(help="Sizes (1280x720), clips (1280x720:60s@24), image and video files.")
+    ],
     model: Annotated[list[str] | None, typer.Option(help="Model; repeat to compare.")] = None,
     task: Annotated[str | None, typer.Option(help="Task of the policy whose cap applies.")] = None,
     tenant: Annotated[str, typer.Option(help="Tenant of the policy.")] = DEFAULT_TENANT,
@@ -117,13 +121,25 @@ def estimate(  # noqa: PLR0913, PLR0917  # one parameter per flag
         served = book.serve(name, ())
         cap = resolve_for(policy_set, tenant, task, name).max_pixels
         served = _on_one_rank(served, tensor_parallel)
-        rows += [_row(text, read_size(text), served, cap, max_pixels, element_bytes) for text in images]
+        for text in images:
+            clip = _clip_of(text)
+            if clip is not None:
+                rows.append(clip_row(text, clip, served))
+            else:
+                rows.append(_row(text, read_size(text), served, cap, max_pixels, element_bytes))
     if json:
         show_json(rows)
     else:
         _show(rows)
     if any("error" in row for row in rows):
         raise typer.Exit(1)
+
+
+def _clip_of(text: str) -> Clip | None:
+    try:
+        return read_clip(text)
+    except GatewayError as error:
+        raise fail(f"{text}: {error.message}", code=2) from None
 
 
 def _show(rows: list[dict[str, object]]) -> None:

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from gateway.cli.clips import is_video, process_clip
 from gateway.cli.estimate import load_policy_set, read_pixels, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
@@ -43,7 +44,7 @@ class _Done:
 
 
 def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
-    images: Annotated[list[Path], typer.Argument(help="Image files.", exists=True, dir_okay=False)],
+    images: Annotated[list[Path], typer.Argument(help="Image or video files.", exists=True, dir_okay=False)],
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the results.", file_okay=False)],
     model: Annotated[str, typer.Option(help="Served model.")] = "Qwen/Qwen3-VL-8B-Instruct",
     task: Annotated[str | None, typer.Option(help="Task of the policy.")] = None,
@@ -117,7 +118,19 @@ async def _all(images: list[Path], media: MediaService, world: World, policy: Ef
         await media.stop()
 
 
+async def _video(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> _Done:
+    try:
+        done = await process_clip(path.name, data, media.clips, world, policy)
+    except GatewayError as error:
+        say(f"{path.name}: {error.message}")
+        row = {"image": path.name, "bytes": len(data), "error": error.code, "why": error.code, "message": error.message}
+        return _Done(row, None, "")
+    return _Done(done.row, done.file, done.suffix)
+
+
 async def _one(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> _Done:
+    if is_video(data[:64]):
+        return await _video(path, data, media, world, policy)
     url = b"data:application/octet-stream;base64," + pybase64.b64encode(data)
     body = HeapBody(url)
     source = LongString(Span(0, len(url)), has_escapes=False)

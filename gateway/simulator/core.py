@@ -11,11 +11,12 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from gateway.simulator import video
 from gateway.simulator.answer import Logprobs, Reply
 from gateway.simulator.engine import Engine
 from gateway.simulator.metrics import Gauges, Tally
 from gateway.simulator.pictures import PictureLoader
-from gateway.simulator.prompt import Piece, Prompt, assemble, images_of
+from gateway.simulator.prompt import Piece, Prompt, assemble, images_of, videos_of
 from gateway.simulator.record import FaultPlan, Record, Recorder
 from gateway.simulator.settings import SimulatorSettings
 
@@ -37,6 +38,7 @@ class Usage:
     cached_tokens: int
     created_cache_tokens: int
     image_tokens: int
+    video_tokens: int = 0
 
 
 class Run:
@@ -61,6 +63,7 @@ class Run:
             cached_tokens=self._cached_tokens,
             created_cache_tokens=self._created_cache_tokens,
             image_tokens=self.prompt.image_tokens + (self.drift_tokens if self.prompt.pictures else 0),
+            video_tokens=self.prompt.video_tokens,
         )
 
     async def tokens(self) -> AsyncGenerator[Emitted]:
@@ -143,7 +146,12 @@ class Core:
         """Load the pictures (through the multimodal cache or not) and expand the prompt. Raises Refusal."""
         loaded = await self.loader.load(images_of(pieces), is_cached=is_cached)
         record.saw(loaded)
-        return assemble(pieces, [entry.picture for entry in loaded], salt, last_user_text)
+        settings = self.settings
+        films = [
+            (film.identifier, video.expand(film, settings.geometry_family, settings.grid))
+            for film in await video.load(videos_of(pieces), settings)
+        ]
+        return assemble(pieces, [entry.picture for entry in loaded], salt, last_user_text, films)
 
     def gauges(self) -> Gauges:
         load = self.engine.load()

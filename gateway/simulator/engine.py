@@ -166,7 +166,7 @@ class Engine:
 
     def _entry(self, prompt: Prompt, output_tokens: int, choices: int) -> _Waiting:
         size = self._settings.block_size
-        hashes = block_hashes(prompt.token_ids, prompt.spans, prompt.salt, size)
+        hashes = block_hashes(prompt.token_ids, (*prompt.spans, *prompt.films), prompt.salt, size)
         tail = prompt.length - len(hashes) * size + output_tokens
         blocks = len(hashes) + choices * -(-tail // size)
         granted: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()

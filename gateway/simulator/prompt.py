@@ -16,6 +16,7 @@ from gateway.simulator import tokens
 from gateway.simulator.fields import Json
 from gateway.simulator.geometry import Family
 from gateway.simulator.raster import Picture
+from gateway.simulator.video import Expansion, VideoInput
 
 DEFAULT_SYSTEM_TEXT = "You are a helpful assistant."
 
@@ -30,7 +31,7 @@ class ImageInput:
     content_hash: str | None = None
 
 
-Piece: TypeAlias = str | ImageInput
+Piece: TypeAlias = str | ImageInput | VideoInput
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The run of image tokens of one picture; `identifier` is the engine's identity for it."""
+    """The run of tokens of one picture or video; `identifier` is the engine's identity for it."""
 
     offset: int
     length: int
@@ -50,13 +51,14 @@ class Span:
 
 @dataclass(frozen=True)
 class Prompt:
-    """The expanded prompt. `salt` isolates the prefix cache."""
+    """The expanded prompt. `salt` isolates the prefix cache; `films` are the runs of videos."""
 
     token_ids: tuple[int, ...]
     spans: tuple[Span, ...] = ()
     pictures: tuple[Picture, ...] = ()
     salt: str | None = None
     last_user_text: str = field(default="")
+    films: tuple[Span, ...] = ()
 
     @property
     def length(self) -> int:
@@ -65,6 +67,10 @@ class Prompt:
     @cached_property
     def image_tokens(self) -> int:
         return sum(span.length for span in self.spans)
+
+    @cached_property
+    def video_tokens(self) -> int:
+        return sum(span.length for span in self.films)
 
 
 def render(turns: Sequence[Turn], family: Family, tools: Json = None, *, open_answer: bool = True) -> list[Piece]:
@@ -89,28 +95,44 @@ def images_of(pieces: Sequence[Piece]) -> list[ImageInput]:
     return [piece for piece in pieces if isinstance(piece, ImageInput)]
 
 
+def videos_of(pieces: Sequence[Piece]) -> list[VideoInput]:
+    """The video parts in order."""
+    return [piece for piece in pieces if isinstance(piece, VideoInput)]
+
+
 def text_tokens_of(pieces: Sequence[Piece]) -> int:
-    """Tokens of everything that is no picture, the two markers around each picture included."""
-    return sum(2 if isinstance(piece, ImageInput) else len(tokens.encode(piece)) for piece in pieces)
+    """Tokens of everything that is no picture or video, the two markers around each of them included."""
+    return sum(len(tokens.encode(piece)) if isinstance(piece, str) else 2 for piece in pieces)
 
 
 def assemble(
-    pieces: Sequence[Piece], pictures: Sequence[Picture], salt: str | None = None, last_user_text: str = ""
+    pieces: Sequence[Piece],
+    pictures: Sequence[Picture],
+    salt: str | None = None,
+    last_user_text: str = "",
+    films: Sequence[tuple[str, Expansion]] = (),
 ) -> Prompt:
-    """Put the pictures' token runs in their places. `pictures` are in the order of the image pieces."""
+    """Put the token runs of pictures and videos in their places, each in the order of its own pieces."""
     ids: list[int] = []
     spans: list[Span] = []
-    remaining = iter(pictures)
+    shown: list[Span] = []
+    remaining, left = iter(pictures), iter(films)
     for piece in pieces:
         if isinstance(piece, str):
             ids += tokens.encode(piece)
+            continue
+        if isinstance(piece, VideoInput):
+            identifier, expansion = next(left)
+            ids.append(tokens.SPECIAL_IDS[tokens.VISION_START])
+            shown.append(Span(len(ids), len(expansion.token_ids), identifier))
+            ids += [*expansion.token_ids, tokens.SPECIAL_IDS[tokens.VISION_END]]
             continue
         picture = next(remaining)
         ids.append(tokens.SPECIAL_IDS[tokens.VISION_START])
         spans.append(Span(offset=len(ids), length=picture.tokens, identifier=picture.identifier))
         ids += [tokens.SPECIAL_IDS[tokens.IMAGE_PAD]] * picture.tokens
         ids.append(tokens.SPECIAL_IDS[tokens.VISION_END])
-    return Prompt(tuple(ids), tuple(spans), tuple(pictures), salt, last_user_text)
+    return Prompt(tuple(ids), tuple(spans), tuple(pictures), salt, last_user_text, tuple(shown))
 
 
 def last_user_text(turns: Sequence[Turn]) -> str:

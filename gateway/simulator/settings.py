@@ -34,6 +34,8 @@ class SimulatorSettings:
     max_model_len: int = field(default=32_768, metadata={"help": "context length in tokens"})
     max_pixels: int | None = field(default=None, metadata={"help": "cap as area; the family's when not given"})
     min_pixels: int | None = field(default=None, metadata={"help": "floor as area; the family's when not given"})
+    video_frames: int = field(default=32, metadata={"help": "frames taken of a list of frames; -1 = all"})
+    video_fps: float = field(default=1.0, metadata={"help": "how many of them a second they are taken to be"})
     limit_images: int = field(default=999, metadata={"help": "pictures per request"})
     max_image_pixels: int = field(default=178_956_970, metadata={"help": "larger rasters are refused as bombs (500)"})
     max_num_seqs: int = field(default=256, metadata={"help": "requests computed at once"})
@@ -66,6 +68,8 @@ class SimulatorSettings:
         for name in ("max_model_len", "kv_tokens", "block_size", "max_num_seqs", "limit_images"):
             if getattr(self, name) < (0 if name == "limit_images" else 1):
                 raise SettingsError(f"{name} must be positive")
+        if not self.video_frames or self.video_fps <= 0:
+            raise SettingsError("video_frames must not be 0, and video_fps must be above it")
         if self.prefill_tokens_per_s <= 0 or self.decode_tokens_per_s <= 0:
             raise SettingsError("prefill_tokens_per_s and decode_tokens_per_s must be above 0")
         if self.speed < 0:

@@ -12,6 +12,7 @@ from gateway.simulator.fields import Json, flag, integer, mapping, number, seque
 from gateway.simulator.prompt import ImageInput, Piece, Turn
 from gateway.simulator.refusal import Refusal
 from gateway.simulator.settings import SimulatorSettings
+from gateway.simulator.video import VideoInput
 
 _PART_TYPES = (
     "audio_embeds, audio_url, image_embeds, image_pil, image_url, input_audio, input_image, input_text, output_text, "
@@ -112,8 +113,13 @@ def _part(part: Json, pointer: str) -> list[Piece]:
             return [_image(fields, pointer, is_typed_string_allowed=kind == "input_image")]
         case "image_embeds" | "audio_embeds" | "video_embeds" | "prompt_embeds":
             raise Refusal(400, f"You must set `--enable-mm-embeds` to input `{kind}`")
-        case "video_url" | "audio_url" | "input_audio" | "image_pil":
-            modality = "video" if kind == "video_url" else "audio" if "audio" in kind else "image_pil"
+        case "video_url":
+            url = mapping(fields.get("video_url")).get("url")
+            if not isinstance(url, str):
+                raise schema_error("string_type", f"body.{pointer}.video_url.url", "Input should be a valid string")
+            return [VideoInput(pointer, url)]
+        case "audio_url" | "input_audio" | "image_pil":
+            modality = "audio" if "audio" in kind else "image_pil"
             message = f"At most 0 {modality}(s) may be provided in one prompt. (parameter={modality})"
             raise Refusal(400, message, param=modality)
         case _:

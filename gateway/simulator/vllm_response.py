@@ -36,7 +36,7 @@ def usage(counted: Usage, *, with_details: bool) -> JsonObject:
         details = {
             "cached_tokens": counted.cached_tokens,
             "created_cache_tokens": counted.created_cache_tokens,
-            "multimodal_tokens": {"image": counted.image_tokens} if counted.image_tokens else None,
+            "multimodal_tokens": _by_modality(counted),
         }
     return {
         "prompt_tokens": counted.prompt_tokens,
@@ -45,6 +45,12 @@ def usage(counted: Usage, *, with_details: bool) -> JsonObject:
         "prompt_tokens_details": details,
         "completion_tokens_details": None,
     }
+
+
+def _by_modality(counted: Usage) -> Json:
+    """Tokens of each modality that is there; null for text alone."""
+    found: dict[str, Json] = {"image": counted.image_tokens, "video": counted.video_tokens}
+    return {name: count for name, count in found.items() if count} or None
 
 
 def tool_call(reply: Reply, call_id: str) -> JsonObject:

@@ -17,7 +17,8 @@ CAPPED = "-capped"
 # 576 tokens of 32 x 32 pixels, 752 of 28 x 28.
 ENGINE_CAP_PIXELS = 768 * 768
 POLICY_CAP_PIXELS = 512 * 512
-POLICY = {"tasks": {"chat": {}, "classify": {"max_pixels": POLICY_CAP_PIXELS}}}
+FRAMES_TASK = "frames"
+POLICY = {"tasks": {"chat": {}, "classify": {"max_pixels": POLICY_CAP_PIXELS}, FRAMES_TASK: {"video": "frames"}}}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -42,6 +42,7 @@ TEMPLATE = (
     "{% else %}{% for part in message.content %}"
     "{% if 'image' in part or 'image_url' in part or part.type == 'image' %}"
     "<|vision_start|><|image_pad|><|vision_end|>"
+    "{% elif 'video' in part or part.type == 'video' %}<|vision_start|><|video_pad|><|vision_end|>"
     "{% elif 'text' in part %}{{ part.text }}{% endif %}"
     "{% endfor %}{% endif %}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"

@@ -82,7 +82,7 @@ def test_text_parts_of_all_kinds_and_tool_calls_become_text() -> None:
         (_parts({"type": "hologram"}), "BadRequestError", "Unknown part type: hologram"),
         (_parts({"text": "x"}), "BadRequestError", "Missing 'type'"),
         (_parts({"type": "image_embeds", "image_embeds": "x"}), "BadRequestError", "--enable-mm-embeds"),
-        (_parts({"type": "video_url", "video_url": {"url": "U"}}), "BadRequestError", "At most 0 video"),
+        (_parts({"type": "audio_url", "audio_url": {"url": "U"}}), "BadRequestError", "At most 0 audio"),
     ],
 )
 def test_a_bad_body_is_400_with_the_place(body: dict[str, Any], kind: str, text: str) -> None:
