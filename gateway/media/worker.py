@@ -17,7 +17,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, TypeAlias, assert_never
 
@@ -85,6 +85,7 @@ class Codec(Protocol):
 
 
 Memory: TypeAlias = "mmap.mmap | memoryview"
+VideoLoader: TypeAlias = Callable[[], VideoLibrary | None]
 
 
 class Bench:
@@ -211,10 +212,10 @@ def serve(bench: Bench, channel: socket.socket) -> None:
         channel.send(encode(bench.answer(decode_question(data))))
 
 
-def get_ready(setup: WorkerSetup, load_codec: CodecLoader) -> tuple[Bench, Ready]:
+def get_ready(setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader) -> tuple[Bench, Ready]:
     """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
     codec = load_codec(setup.codec_backend)
-    videos = video.load()
+    videos = load_videos()
     slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
     output = mmap.mmap(setup.output_fd, setup.output_bytes)
     os.close(setup.slab_fd)  # the mappings keep descriptors of their own
@@ -224,14 +225,14 @@ def get_ready(setup: WorkerSetup, load_codec: CodecLoader) -> tuple[Bench, Ready
     return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 
 
-def run(argument: str, load_codec: CodecLoader) -> int:
+def run(argument: str, load_codec: CodecLoader, load_videos: VideoLoader) -> int:
     """The whole life of a worker; returns its exit status."""
     setup = msgspec.json.decode(argument, type=WorkerSetup)
     confine.limit(setup.memory_bytes, setup.slab_bytes + setup.output_bytes, setup.nice)
     confine.follow(setup.parent_pid)
     channel = socket.socket(fileno=setup.channel_fd)
     try:
-        bench, ready = get_ready(setup, load_codec)
+        bench, ready = get_ready(setup, load_codec, load_videos)
     except Exception as error:  # noqa: BLE001 - the operator must hear why, whatever a native library raised
         channel.send(encode(StartFailed(f"{type(error).__name__}: {error}"[:2_000])))
         return 1
@@ -275,4 +276,4 @@ def _where(error: Exception) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], BackendCodec))
+    sys.exit(run(sys.argv[1], BackendCodec, video.load))

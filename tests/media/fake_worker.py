@@ -92,4 +92,4 @@ def load(name: str) -> FakeCodec:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], load))
+    sys.exit(run(sys.argv[1], load, lambda: None))

@@ -211,4 +211,4 @@ class TakenOver:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1], lambda name: TakenOver()))
+    sys.exit(run(sys.argv[1], lambda name: TakenOver(), lambda: None))
