@@ -173,4 +173,4 @@ def _native_steps(text: bytes, rendered: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(run_worker(sys.argv[1], lambda _: _IdleCodec()))
+    sys.exit(run_worker(sys.argv[1], lambda _: _IdleCodec(), lambda: None))

@@ -1,12 +1,13 @@
 """One small file of every kind that people send, made here at run time: the seeds that fuzzing mutates.
 
-Small, because a mutation counts for more in a small file and an input then costs a millisecond. A format that this
-machine cannot write is a few bytes by hand: enough to reach its reader.
+Small, because a mutation counts for more in a small file and an input then costs a millisecond.
 """
 
 from __future__ import annotations
 
 import io
+import struct
+import wave
 import zlib
 from collections.abc import Callable, Mapping
 
@@ -16,15 +17,14 @@ from PIL import Image
 
 from gateway.media.codecs.decoders.vips import load_vips
 from tests.media.codecs import samples
+from tests.media.video import clips
 
 _pyvips = load_vips()  # tamed as in a worker: reading what this writes comes later in the same process
 
 _SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8"><rect width="8" height="8"/></svg>'
-_PDF = (
-    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
-    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 20 10]/Contents 4 0 R>>endobj\n"
-    b"4 0 obj<</Length 15>>stream\n0 0 9 9 re f  \nendstream endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
-)
+_SHORT = clips.Shape(frames=6, width=48, height=32, group=3)
+# What a seed's name begins with when it is not an image.
+VIDEO, SOUND = "video-", "sound-"
 
 
 def corpus() -> Mapping[str, bytes]:
@@ -94,17 +94,35 @@ def _deep_png() -> bytes:
     return samples.png(_detailed().astype(np.uint16) * 257)
 
 
-def _avif() -> bytes:
-    return bytes(imagecodecs.avif_encode(_detailed(32, 24), level=40, speed=10))
-
-
 def _jpeg2000(codec: str) -> bytes:
     return bytes(imagecodecs.jpeg2k_encode(_detailed(32, 24), level=30, codecformat=codec))
 
 
-def _icon() -> bytes:
+def _avif(bands: int = 3) -> bytes:
+    return bytes(imagecodecs.avif_encode(_detailed(32, 24, bands), level=40, speed=10))
+
+
+def _ico() -> bytes:
+    """A directory of two: a PNG and a bitmap without its file header, mask behind it."""
+    png, bitmap = samples.png(_detailed(16, 16, 4)), samples.saved(_detailed(8, 8), "RGB", "BMP")[14:]
+    bitmap = bitmap[:8] + struct.pack("<i", 16) + bitmap[12:] + bytes(8 * 4)
+    head = struct.pack("<HHH", 0, 1, 2)
+    head += struct.pack("<BBBBHHII", 16, 16, 0, 0, 1, 32, len(png), 38)
+    head += struct.pack("<BBBBHHII", 8, 8, 0, 0, 1, 24, len(bitmap), 38 + len(png))
+    return head + png + bitmap
+
+
+def _jpeg_with_profile() -> bytes:
+    return samples.with_segments(samples.jpeg(_detailed()), *samples.profile_segments(samples.display_p3()))
+
+
+def _wav() -> bytes:
     buffer = io.BytesIO()
-    Image.fromarray(_detailed(32, 24)).save(buffer, "ICO", sizes=[(16, 12), (32, 24)], bitmap_format="bmp")
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8_000)
+        file.writeframes(bytes(1_600))
     return buffer.getvalue()
 
 
@@ -137,11 +155,24 @@ _MAKERS: Mapping[str, Callable[[], bytes]] = {
     "tiff-jpeg": lambda: _vips(".tif", compression="jpeg"),
     "tiff-bilevel": lambda: _vips(".tif", _detailed(bands=1), compression="ccittfax4", bitdepth=1),
     "tiff-pages": lambda: _vips_pages(".tif", compression="packbits"),
+    "tiff-cmyk": lambda: samples.saved(_detailed(), "CMYK", "TIFF"),
     "avif": _avif,
+    "avif-alpha": lambda: _avif(4),
     "heic": lambda: samples.heic(_detailed(64, 48)),
-    "ico": _icon,
+    "heic-alpha": lambda: samples.heic(_detailed(64, 48, 4)),
     "jp2": lambda: _jpeg2000("jp2"),
     "j2k": lambda: _jpeg2000("j2k"),
+    "ico": _ico,
+    "jpeg-profile": _jpeg_with_profile,
+    "png-profile": lambda: samples.png(_detailed(), before=samples.profile_chunk(samples.adobe_rgb())),
     "svg": lambda: _SVG,
-    "pdf": lambda: _PDF,
+    "pdf": lambda: samples.pdf(size=(40, 60)),
+    "pdf-pages": lambda: samples.pdf(pages=2, size=(40, 60)),
+    f"{VIDEO}mp4": lambda: clips.clip("mp4", _SHORT),
+    f"{VIDEO}turned": lambda: clips.turned(clips.clip("mov", _SHORT)),
+    f"{VIDEO}webm": lambda: clips.clip("webm", _SHORT),
+    f"{VIDEO}matroska": lambda: clips.clip("matroska", _SHORT),
+    f"{VIDEO}avi": lambda: clips.clip("avi", _SHORT),
+    f"{VIDEO}gif": lambda: clips.clip("gif", _SHORT),
+    f"{SOUND}wav": _wav,
 }

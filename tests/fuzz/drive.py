@@ -8,12 +8,11 @@ finding is repeated with ``python -m tests.fuzz --seed S --only N``.
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,17 +22,11 @@ from gateway.media.codecs import default_backend
 from gateway.media.process import WORKER_COMMAND
 from gateway.media.service import MediaService
 from gateway.media.settings import MIB, MediaSettings, PoolSettings
-from gateway.media.shm import HeapBody
-from gateway.ports import MediaScope, PrepareJob, SourceRef
-from gateway.types import Change, ImagePlan, ImageTokens, LongString, OutputFormat, Probe, Size, Span, TenantId
 from tests.fuzz.corpus import corpus
 from tests.fuzz.growth import slope
 from tests.fuzz.mutate import mutate
+from tests.fuzz.send import Input, send
 
-# Few pixels: what a worker keeps for the largest picture so far would hide what it loses with every one.
-_SCOPE = MediaScope(TenantId("fuzz"), 4 * MIB, 250_000, hosts=(), deadline_s=60.0)
-_TOKENS = ImageTokens(1, 0, 2, (1, 1, 1), 1, 4)
-_TYPES = ("image/png", "image/jpeg", "image/webp", "application/octet-stream")
 _SAMPLE_EVERY = 250
 # Memory is looked at once allocators and caches have filled: the first fifth of a run does that.
 _SETTLED_AT = 0.2
@@ -43,13 +36,12 @@ _MAX_FINDINGS = 20
 
 @dataclass
 class Verdict:
-    """What became of the inputs. ``findings`` says what must not be; none makes a run good."""
+    """What became of the inputs, accepted by seed. ``findings`` says what must not be; none makes a run good."""
 
     inputs: int
     seed: int
-    accepted: int = 0
+    accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    kinds: Counter[str] = field(default_factory=Counter)
     lost: list[int] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     restarts: dict[str, int] = field(default_factory=dict)
@@ -63,7 +55,7 @@ class Verdict:
             "fuzz": "ok" if not self.findings else "findings",
             "inputs": self.inputs,
             "seed": self.seed,
-            "accepted": self.accepted,
+            "accepted": self.accepted.total(),
             "refused": dict(sorted(self.refused.items())),
             "workers_lost_to": self.lost[:_MAX_FINDINGS],
             "restarts": self.restarts,
@@ -81,43 +73,43 @@ class NoWeb:
         raise AssertionError(f"a file that makes the gateway fetch {url}")
 
 
-def make_input(seed: int, number: int, files: Sequence[bytes]) -> bytes:
+def make_input(seed: int, number: int, seeds: Mapping[str, bytes]) -> Input:
     """The file of this number. The first ones are the corpus itself, undamaged."""
-    if number < len(files):
-        return files[number]
+    names, files = tuple(seeds), tuple(seeds.values())
+    if number < len(names):
+        return Input(number, names[number], files[number])
     rng = random.Random(f"{seed}/{number}")
-    return mutate(files[rng.randrange(len(files))], files, rng)
+    at = rng.randrange(len(files))
+    return Input(number, names[at], mutate(files[at], files, rng))
 
 
 async def drive(inputs: int, seed: int, *, first: int = 0, say: Callable[[str], None] = lambda line: None) -> Verdict:
     """Send inputs ``first`` to ``inputs``; ``say`` hears of progress."""
     verdict = Verdict(inputs, seed)
-    names, files = zip(*corpus().items(), strict=True)
+    seeds = corpus()
     began_s = time.monotonic()
-    async with _service() as service:
+    samples: list[tuple[float, float, float]] = []
+    async with service() as pipeline:
         numbers = iter(range(first, inputs))
-        samples: list[tuple[float, float, float]] = []
 
         async def work() -> None:
             for number in numbers:
-                await _one(service, number, make_input(seed, number, files), verdict)
+                await _one(pipeline, make_input(seed, number, seeds), verdict)
                 if number % _SAMPLE_EVERY == 0:
-                    samples.append((number, _own_bytes(), _largest_worker_bytes(service)))
+                    samples.append((number, _own_bytes(), _mean_worker_bytes(pipeline)))
                 if number and number % 10_000 == 0:
-                    say(f"{number} inputs, {verdict.accepted} accepted, {len(verdict.lost)} lost, {samples[-1]}")
+                    accepted = verdict.accepted.total()
+                    say(f"{number} inputs, {accepted} accepted, {len(verdict.lost)} lost, {samples[-1]}")
 
         await asyncio.gather(*(work() for _ in range(2 * (os.cpu_count() or 1))))
-        await _judge_workers(service, verdict)
-    for number, name in enumerate(names[: max(0, inputs - first)] if first == 0 else ()):
-        if number in verdict.lost:
-            verdict.findings.append(f"the undamaged {name} lost its worker")
+        await _judge_workers(pipeline, verdict)
     verdict.took_s = time.monotonic() - began_s
     _judge_growth(samples, verdict)
     return verdict
 
 
 @asynccontextmanager
-async def _service() -> AsyncIterator[MediaService]:
+async def service() -> AsyncIterator[MediaService]:
     """A small gateway's image pipeline: caches that fill at once, workers that are never too old to grow."""
     pool = PoolSettings(
         codec_backend=default_backend(),
@@ -130,47 +122,28 @@ async def _service() -> AsyncIterator[MediaService]:
     settings = MediaSettings(
         content_key=bytes(32), seed=1, pool=pool, slab_bytes=64 * MIB, prepared_cache_bytes=MIB, facts_cache_entries=128
     )
-    service = MediaService(settings, NoWeb(), command=WORKER_COMMAND)
-    await service.start()
+    made = MediaService(settings, NoWeb(), command=WORKER_COMMAND)
+    await made.start()
     try:
-        yield service
+        yield made
     finally:
-        await service.stop()
+        await made.stop()
 
 
-async def _one(service: MediaService, number: int, file: bytes, verdict: Verdict) -> None:
-    rng = random.Random(number)
-    text = f"data:{rng.choice(_TYPES)};base64,".encode() + base64.b64encode(file)
-    body = HeapBody(text)
-    source = SourceRef("image", LongString(Span(0, len(text)), has_escapes=False))
+async def _one(service: MediaService, given: Input, verdict: Verdict) -> None:
     try:
-        looked = await service.look(body, [source], _SCOPE)
-        try:
-            facts = looked.facts[0]
-            verdict.kinds[facts.probe.format.value] += 1
-            job = PrepareJob(source, facts, _plan(facts.probe, rng, service.plan_version))
-            (result,) = await service.prepare(body, looked, [job], _SCOPE)
-            assert result.prepared.data_url.startswith(b"data:image/")
-            verdict.accepted += 1
-        finally:
-            looked.close()
+        await send(service, given)
     except ImageWorkerLost as error:
         verdict.refused[error.code] += 1
-        verdict.lost.append(number)
+        verdict.lost.append(given.number)
     except GatewayError as error:
         verdict.refused[error.code] += 1
         if not isinstance(error, Rejected) or isinstance(error, GatewayBug):
-            verdict.findings.append(f"input {number}: {error.code}: {error.detail}")
+            verdict.findings.append(f"{given.number} ({given.name}): {error.code}: {error.detail}")
     except Exception as error:  # noqa: BLE001 - whatever it is, it is a finding
-        verdict.findings.append(f"input {number}: {type(error).__name__}: {error}")
-
-
-def _plan(probe: Probe, rng: random.Random, version: str) -> ImagePlan:
-    size = probe.upright
-    shrink = rng.choice((1, 1, 2, 5, 16))
-    target = Size(max(1, min(size.width, 256) // shrink), max(1, min(size.height, 256) // shrink))
-    output = rng.choice(tuple(OutputFormat))
-    return ImagePlan(size, target, (Change.RESIZED,), output, 90, (255, 255, 255), version, _TOKENS, _TOKENS)
+        verdict.findings.append(f"{given.number} ({given.name}): {type(error).__name__}: {error}")
+    else:
+        verdict.accepted[given.name] += 1
 
 
 async def _judge_workers(service: MediaService, verdict: Verdict) -> None:
@@ -204,6 +177,6 @@ def _own_bytes() -> float:
     return (int(fields[1]) - int(fields[2])) * os.sysconf("SC_PAGE_SIZE")
 
 
-def _largest_worker_bytes(service: MediaService) -> float:
+def _mean_worker_bytes(service: MediaService) -> float:
     facts = service.facts().pool
     return facts.rss_bytes / max(1, facts.workers)

@@ -11,16 +11,19 @@ from importlib.util import find_spec
 import imagecodecs
 from PIL import Image
 
-# Each codec of imagecodecs is a shared library behind a module attribute.
-_CODECS = ("bmp", "gif", "webp", "jpeg8", "avif", "jpeg2k")
+# Each function of imagecodecs comes out of a shared library that its name loads. Tests compare the list with the code.
+FUNCTIONS = (
+    "avif_decode", "bmp_decode", "cms_profile", "cms_transform", "gif_decode", "jpeg2k_decode", "jpeg8_decode",
+    "webp_decode",
+)  # fmt: skip
 # Decoders that are not installed everywhere.
 _OPTIONAL = ("pillow_heif",)
 
 
 def preload() -> None:
     """Load what is there; what is not is somebody else's error to raise."""
-    for codec in _CODECS:
-        getattr(imagecodecs, f"{codec}_decode")
+    for function in FUNCTIONS:
+        getattr(imagecodecs, function)
     for module in _OPTIONAL:
         if find_spec(module) is not None:
             import_module(module)

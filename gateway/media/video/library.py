@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import av
 import av.error
 import av.logging
+from av.codec.context import CodecContext
 from av.container import InputContainer
 from av.video.stream import VideoStream
 
@@ -93,7 +94,7 @@ def _opened(data: bytes, container: Container) -> Iterator[tuple[InputContainer,
     if demuxer is None:
         raise MediumUnsupported("Videos of this format cannot be read here.")
     try:
-        with av.open(io.BytesIO(data), mode="r", format=demuxer) as file:
+        with av.open(io.BytesIO(data), mode="r", format=demuxer, metadata_errors="replace") as file:
             stream = _first_video(file)
             stream.codec_context.thread_count = 1
             yield file, stream
@@ -106,8 +107,9 @@ def _first_video(file: InputContainer) -> VideoStream:
     for stream in file.streams.video:
         if "ATTACHED_PIC" in str(stream.disposition).upper():
             continue
-        if stream.codec_context.name not in _CODECS:
-            raise MediumUnsupported(f"Videos in the codec {stream.codec_context.name} are not read here.")
+        codec: CodecContext | None = stream.codec_context  # none where FFmpeg does not know the codec's name at all
+        if codec is None or codec.name not in _CODECS:
+            raise MediumUnsupported(f"Videos in the codec {codec.name if codec else 'unknown'} are not read here.")
         return stream
     raise MediumUnsupported("The file has no video in it.")
 

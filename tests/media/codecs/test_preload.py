@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gateway.media import codecs
 from gateway.media.codecs import available_backends
+from gateway.media.codecs.preload import FUNCTIONS
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +36,12 @@ for name, data in seeds.items():
         pass
 print(sorted(set(sys.modules) - before), opened, done > 10)
 """
+
+
+def test_every_function_that_is_used_is_loaded() -> None:
+    sources = [path.read_text() for path in Path(codecs.__file__).parent.rglob("*.py")]
+    used = {name for source in sources for name in re.findall(r"\bimagecodecs\.([a-z0-9]+_[a-z]+)\b", source)}
+    assert used == set(FUNCTIONS)
 
 
 @pytest.mark.parametrize("backend", available_backends())
