@@ -82,6 +82,10 @@ async def test_tenants_are_spread_over_a_cluster_and_nothing_crosses_slots() -> 
             assert await one.take(claim(100)) is not None  # behind the releases
             assert None not in [await two.take(claim(60, tenant=tenant)) for tenant in tenants]
             assert (one.events, two.events) == ([], [])
+            servers[1].kill()
+            answers = [await one.take(claim(50, tenant=TenantId(f"late-{number}"))) for number in range(12)]
+            assert None not in answers
+            assert one.is_degraded
 
 
 @contextmanager
