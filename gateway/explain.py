@@ -14,25 +14,23 @@ from gateway.clips import ClipWork, explained
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
+from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
 from gateway.models.positions import next_position
 from gateway.omission import within_count
 from gateway.planning import (
-    cap_of,
     cost_of,
     count_prompt,
     estimate_request,
-    kv_bytes_of,
     media_scope,
     plan_kept,
     reason_of,
     served_model,
 )
-from gateway.policy.check import check_declared, check_measured
+from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy
-from gateway.policy.rule import MeasuredImage
 from gateway.policy.shown import plain
 from gateway.ports import Body, Client, SourceRef
 from gateway.quota.claim import Charge
@@ -153,15 +151,13 @@ async def _tell(
     estimate = estimate_request(world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
     around = estimate.text_tokens + estimate.image_overhead_tokens
     told["estimate"] = _estimate(estimate) | {"next_position": next_position(around, [plan.after for plan in plans])}
-    measured = [
-        MeasuredImage.of(part, fact, cap_of(policy, served), plan)
-        for part, fact, plan in zip(call.images, facts, plans, strict=False)
-    ]
-    context_tokens = served.context_tokens if served.is_exact else None
-    kv_bytes = kv_bytes_of(policy, served, estimate)
-    found = check_measured(policy, measured, estimate, context_tokens, kv_bytes=kv_bytes, clips=clips.measured)
-    findings += [error.code for error in found]
+    judged = await judge(
+        world, ports, policy, served, Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens)
+    )
+    findings += judged.findings
     told["findings"] = findings
+    if judged.shadow_image_tokens is not None:
+        told["shadow_image_tokens"] = judged.shadow_image_tokens
     claim = claim_of(policy, served, call, estimate, plans, views)
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(tenant)

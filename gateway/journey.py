@@ -33,25 +33,23 @@ from gateway.errors import (
     TooComplex,
 )
 from gateway.exchange import Ports, Watch, World, conclude, new_record
+from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.omission import within_count
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
-    cap_of,
     check_images,
     check_text,
     cost_of,
     count_prompt,
     estimate_request,
-    kv_bytes_of,
     learn_pace,
     media_scope,
     plan_kept,
     served_model,
 )
-from gateway.policy.check import check_declared, check_measured
+from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy, FieldAction
-from gateway.policy.rule import MeasuredImage
 from gateway.ports import (
     Body,
     Client,
@@ -143,21 +141,15 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
             estimate = estimate_request(x.world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
             record.estimate = estimate
             watch.lap("estimate")
-            measured = [
-                MeasuredImage.of(part, fact, cap_of(policy, served), plan)
-                for part, fact, plan in zip(call.images, facts, plans, strict=looked is not None)
-            ]
-            # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
-            context_tokens = served.context_tokens if served.is_exact else None
-            findings = check_measured(
+            judged = await judge(
+                x.world,
+                ports,
                 policy,
-                measured,
-                estimate,
-                context_tokens,
-                kv_bytes=kv_bytes_of(policy, served, estimate),
-                clips=clips.measured,
+                served,
+                Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens),
             )
-            record.findings += [error.code for error in findings]
+            record.findings += judged.findings
+            record.shadow_image_tokens = judged.shadow_image_tokens
             watch.lap("check")
             reservation = await ports.budgets.reserve(claim_of(policy, served, call, estimate, plans, views))
             try:

@@ -88,6 +88,7 @@ class ExchangeRecord:
     video_tokens: int = 0
     video_tokens_expected: int | None = None
     findings: list[str] = field(default_factory=list)
+    shadow_image_tokens: int | None = None
     trace_id: str | None = None
     stripped_fields: tuple[str, ...] = ()
     estimate: TokenEstimate | None = None

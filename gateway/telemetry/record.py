@@ -272,6 +272,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         ) if value is not None}  # fmt: skip
     if x.findings:
         line["findings"] = x.findings
+    if x.shadow_image_tokens is not None:
+        line["shadow_image_tokens"] = x.shadow_image_tokens
     return line
 
 
