@@ -35,6 +35,9 @@ _DEMUXERS = {
 # What phones, browsers, screen recorders and cameras write. The rest of FFmpeg's decoders is old, rare and little read.
 _CODECS = frozenset({"h264", "hevc", "vp8", "vp9", "av1", "libdav1d", "mpeg4", "mjpeg", "gif"})
 
+# Decoders work in whole blocks: a frame in memory is larger than the picture it shows.
+_ALIGNMENT_PIXELS = 1 << 20
+
 av.logging.set_level(av.logging.PANIC)  # FFmpeg writes about every odd file on standard error
 
 
@@ -42,7 +45,7 @@ class PyAv:
     """``gateway.media.video.VideoLibrary``."""
 
     def probe(self, data: bytes, container: Container, max_pixels: int) -> ClipProbe:
-        with _opened(data, container) as (file, stream):
+        with _opened(data, container, max_pixels) as (file, stream):
             codec = stream.codec_context
             _check_pixels(codec.width, codec.height, max_pixels)
             rate = stream.guessed_rate or stream.average_rate
@@ -67,8 +70,8 @@ class PyAv:
         until_s = time.monotonic() + deadline_s
         made: dict[int, bytes] = {}
         files: list[bytes] = []
-        with _opened(data, probe.container) as (file, stream):
-            limit = (probe.size or plan.target).pixels
+        limit = (probe.size or plan.target).pixels
+        with _opened(data, probe.container, limit) as (file, stream):
             for frame in taken_frames(file, stream, plan.indices, Pace(probe.frames_per_s, until_s)):
                 if id(frame) not in made:  # a frame that is taken twice comes twice in a row
                     _check_pixels(frame.width, frame.height, limit)
@@ -88,15 +91,21 @@ def rehearse(library: PyAv) -> None:
 
 
 @contextmanager
-def _opened(data: bytes, container: Container) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """The file and its first moving picture, with every failure of FFmpeg's as ours."""
+def _opened(data: bytes, container: Container, max_pixels: int) -> Iterator[tuple[InputContainer, VideoStream]]:
+    """The file and its first moving picture, with every failure of FFmpeg's as ours.
+
+    ``max_pixels`` also binds FFmpeg itself, whose decoders follow a size that changes in mid-stream and whose search
+    for streams decodes before anybody can look.
+    """
     demuxer = _DEMUXERS.get(container)
     if demuxer is None:
         raise MediumUnsupported("Videos of this format cannot be read here.")
+    bounds = {"max_pixels": str(2 * max_pixels + _ALIGNMENT_PIXELS)}
     try:
-        with av.open(io.BytesIO(data), mode="r", format=demuxer, metadata_errors="replace") as file:
+        with av.open(io.BytesIO(data), "r", format=demuxer, metadata_errors="replace", options=bounds) as file:
             stream = _first_video(file)
             stream.codec_context.thread_count = 1
+            stream.codec_context.options = bounds
             yield file, stream
     except av.error.FFmpegError as error:
         raise MediumUndecodable("The video is damaged or cut off.", detail=type(error).__name__) from None

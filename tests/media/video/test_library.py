@@ -103,3 +103,21 @@ def test_other_codecs_and_other_files_are_not_opened() -> None:
             LIBRARY.probe(playlist, container, LIMIT)
     with pytest.raises(MediumUndecodable):
         LIBRARY.probe(playlist, Container.MP4, LIMIT)
+
+
+def test_a_size_that_changes_in_mid_stream_binds_the_decoder_too() -> None:
+    file = bytearray(clip("webm", codec="libvpx"))
+    start_code = b"\x9d\x01\x2a"  # of a VP8 key frame, before its sides
+    at = file.rindex(start_code) + len(start_code)
+    file[at : at + 4] = b"\xff\x3f\xff\x3f"
+    with suppress(MediumUndecodable):
+        frames = LIBRARY.frames(bytes(file), probe(bytes(file)), ClipPlan("v", Size(32, 32), (0, 40), 90), 30.0)
+        assert len(frames) == 2
+
+
+def test_names_that_are_no_text_and_codecs_without_a_name_are_survived() -> None:
+    file = clip("matroska")
+    with suppress(MediumUndecodable):
+        LIBRARY.probe(file.replace(b"Lavf", b"La\xff\xfe"), Container.MATROSKA, LIMIT)
+    with pytest.raises((MediumUnsupported, MediumUndecodable)):
+        LIBRARY.probe(clip("mp4").replace(b"avc1", b"zzzz"), Container.MP4, LIMIT)

@@ -32,6 +32,8 @@ def decode_bmp(data: bytes, probe: Probe, *, salvage: bool = False) -> Raster:
     """Any BMP the probe accepted; a cut one gets the rows it lacks in the background of zeros. Raises Undecodable."""
     header = _header(data)
     (pixels_at,) = struct.unpack_from("<I", data, 10)
+    if pixels_at > len(data):  # nothing of the picture is there, and what would have to be made up has no bound
+        raise Undecodable("The BMP's pixels begin beyond its end.")
     if header.compression in (RLE8, RLE4):
         return decode_palette(_expanded(data[pixels_at:], header), _palette(data, header), header)
     if header.byte_count < INFO_HEADER:

@@ -106,3 +106,10 @@ def test_any_runs_are_decoded_or_refused(data: bytes, bits: int) -> None:
     file = runs(5, 3, bits, data)
     with contextlib.suppress(Undecodable):
         assert decoded(file).samples.shape == (3, 5, 3)
+
+
+def test_pixels_that_begin_beyond_the_end_are_not_made_up() -> None:
+    file = bytearray(saved(quarters(), "RGB", "BMP"))
+    file[10:14] = b"\0\0\0\xf0"  # else four gigabytes of zeros
+    with pytest.raises(Undecodable, match="beyond"):
+        decode_bmp(bytes(file), probe_all(bytes(file)), salvage=True)
