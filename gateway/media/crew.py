@@ -48,6 +48,7 @@ class Worker:
     retiring: bool = False
     doom: Reason | None = None
     timer: asyncio.TimerHandle | None = None
+    kept_waiting_s: float = 0.0  # for a CPU, when it was given its job
 
     @property
     def idle(self) -> bool:

@@ -45,6 +45,7 @@ from gateway.media.messages import (
 )
 from gateway.media.pace import Pace
 from gateway.media.poison import PoisonList
+from gateway.media.priority import kept_waiting_s
 from gateway.media.process import WORKER_COMMAND
 from gateway.media.settings import PoolSettings
 from gateway.media.shm import Slab
@@ -54,6 +55,9 @@ _MAX_ATTEMPTS = 2
 # Those who are told the same time would all come back in the same moment.
 _RETRY_SPREAD = 0.5
 _MIN_RETRY_S = 1.0
+# A busy machine stretches a job's deadline to so many times itself at most.
+_MOST_STRETCHED = 6
+_LEAST_EXTENSION_S = 0.01
 
 
 class Pool:
@@ -201,8 +205,23 @@ class Pool:
         worker.job = job
         worker.idle_cpu_s = None
         self._headroom.take(job.tenant, job.memory_bytes)
-        deadline_s = self._settings.job_deadline_s
-        worker.timer = asyncio.get_running_loop().call_later(deadline_s, self._crew.end, worker, "deadline")
+        worker.kept_waiting_s = kept_waiting_s(worker.process.pid)
+        self._watch(worker, self._settings.job_deadline_s)
+
+    def _watch(self, worker: Worker, limit_s: float) -> None:
+        worker.timer = asyncio.get_running_loop().call_later(limit_s, self._overdue, worker)
+
+    def _overdue(self, worker: Worker) -> None:
+        """End a worker that overstays; but the time for which others on the machine kept it from a CPU is no work."""
+        job = worker.job
+        assert job is not None, "the timer ends with the job"
+        assert job.started_s is not None
+        deadline_s, taken_s = self._settings.job_deadline_s, self._now_s() - job.started_s
+        worked_s = taken_s - (kept_waiting_s(worker.process.pid) - worker.kept_waiting_s)
+        if worked_s < deadline_s - _LEAST_EXTENSION_S and taken_s < _MOST_STRETCHED * deadline_s:
+            self._watch(worker, deadline_s - worked_s)
+        else:
+            self._crew.end(worker, "deadline")
 
     def _take_job(self, worker: Worker) -> Job | None:
         """The job the worker has nothing more to do with."""

@@ -26,7 +26,7 @@ _SHORT_SLICE_NS = 100_000
 _ATTR = struct.Struct("=IIQiIQQQ")
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275), "riscv64": (274, 275)}  # sched_setattr, sched_getattr
 _RESET_ON_FORK = 0x01
-_AUTOGROUP = Path("/proc/self/autogroup")
+_AUTOGROUP = "/proc/self/autogroup"
 # Unprivileged, all processes of the system together may change one group in 100 ms (`kernel/sched/autogroup.c`).
 _AUTOGROUP_TRIES = 20
 _AUTOGROUP_PAUSE_S = 0.05
@@ -50,20 +50,50 @@ def take_short_turns() -> bool:
     return bool(libc.syscall(set_call, 0, _ATTR.pack(*wanted), 0) == 0)
 
 
-def step_back(nice: int) -> None:
-    """For the calling process: ``nice`` more than it was, no claim to run at once when woken, and its session nice too.
+class StepBack:
+    """A process's way to yield later on: what it has to open for that is opened now, while it still may.
 
-    May take a second where many processes without privileges step back at once.
+    Starting up is not to be yielded: whoever waits for a worker in place of a lost one waits for its imports.
     """
-    os.nice(nice)
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+    def __init__(self) -> None:
+        try:
+            self._group = os.open(_AUTOGROUP, os.O_WRONLY | os.O_CLOEXEC)
+        except OSError:
+            self._group = -1  # no such groups here
+
+    def now(self, nice: int) -> None:
+        """Be ``nice`` more than before, claim nothing when woken, and have the session be nice too; once.
+
+        May take a second where many processes without privileges step back at once.
+        """
+        os.nice(nice)
+        with suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        if self._group < 0:
+            return
+        group, self._group = self._group, -1
+        try:
+            _write_when_allowed(group, str(nice).encode())
+        finally:
+            os.close(group)
+
+
+def _write_when_allowed(group: int, nice: bytes) -> None:
     for _ in range(_AUTOGROUP_TRIES):
         try:
-            _AUTOGROUP.write_text(str(nice))
+            os.write(group, nice)
         except BlockingIOError:
             time.sleep(_AUTOGROUP_PAUSE_S)
         except OSError:
-            return  # no such groups here
+            return
         else:
             return
+
+
+def kept_waiting_s(pid: int) -> float:
+    """How long a process's first thread was ready to run and did not; 0 where the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_bytes().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0

@@ -51,6 +51,7 @@ from gateway.media.messages import (
     failure,
 )
 from gateway.media.payload import Payload, read_text
+from gateway.media.priority import StepBack
 from gateway.media.sources import canonical_prefix, check_accepted, check_pixels, check_size
 from gateway.media.video import VideoLibrary
 from gateway.ports import Accepts
@@ -212,7 +213,9 @@ def serve(bench: Bench, channel: socket.socket) -> None:
         channel.send(encode(bench.answer(decode_question(data))))
 
 
-def get_ready(setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader) -> tuple[Bench, Ready]:
+def get_ready(
+    setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader, back: StepBack
+) -> tuple[Bench, Ready]:
     """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
     codec = load_codec(setup.codec_backend)
     videos = load_videos()
@@ -221,6 +224,7 @@ def get_ready(setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoa
     os.close(setup.slab_fd)  # the mappings keep descriptors of their own
     os.close(setup.output_fd)
     bench = Bench(codec, memoryview(slab), output, videos)
+    back.now(setup.nice)
     box = confine.enclose(setup.sandbox, setup.sandbox_user, setup.parent_pid)
     return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 
@@ -228,11 +232,12 @@ def get_ready(setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoa
 def run(argument: str, load_codec: CodecLoader, load_videos: VideoLoader) -> int:
     """The whole life of a worker; returns its exit status."""
     setup = msgspec.json.decode(argument, type=WorkerSetup)
-    confine.limit(setup.memory_bytes, setup.slab_bytes + setup.output_bytes, setup.nice)
+    back = StepBack()
+    confine.limit(setup.memory_bytes, setup.slab_bytes + setup.output_bytes)
     confine.follow(setup.parent_pid)
     channel = socket.socket(fileno=setup.channel_fd)
     try:
-        bench, ready = get_ready(setup, load_codec, load_videos)
+        bench, ready = get_ready(setup, load_codec, load_videos, back)
     except Exception as error:  # noqa: BLE001 - the operator must hear why, whatever a native library raised
         channel.send(encode(StartFailed(f"{type(error).__name__}: {error}"[:2_000])))
         return 1

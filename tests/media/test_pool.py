@@ -100,6 +100,20 @@ async def test_a_hanging_worker_is_killed_at_the_deadline(kit: Any, start_pool: 
     assert pool.facts().restarts == {"deadline": 1}
 
 
+async def test_time_without_a_cpu_is_no_work(kit: Any, start_pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    starved = {"told": 0, "least": 2}
+
+    def kept_waiting_s(pid: int) -> float:
+        starved["told"] += 1
+        return 0.0 if starved["told"] < starved["least"] else 0.15
+
+    monkeypatch.setattr("gateway.media.pool.kept_waiting_s", kept_waiting_s)
+    pool = await start_pool(workers=1, job_deadline_s=0.2)
+    answer = await run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.25)))
+    assert isinstance(answer, Examined)
+    assert (starved["told"], pool.facts().restarts) == (2, {})
+
+
 async def test_a_poison_image_costs_two_workers_once_and_nobody_else_notices(kit: Any, start_pool: Any) -> None:
     pool = await start_pool(workers=1)
     poison = kit.image(at="probe", do="kill")

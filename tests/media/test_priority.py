@@ -15,13 +15,13 @@ _RESET_ON_FORK = 0x40000000  # linux/sched.h, as sched_getscheduler adds it
 
 
 def told(code: str) -> list[str]:
-    head = "import os, subprocess, sys\nfrom gateway.media.priority import step_back, take_short_turns\n"
+    head = "import os, subprocess, sys\nfrom gateway.media.priority import StepBack, kept_waiting_s, take_short_turns\n"
     command = [sys.executable, "-c", head + code]
     return subprocess.run(command, check=True, capture_output=True, text=True, start_new_session=True).stdout.split()
 
 
 def test_a_worker_that_steps_back_is_nice_alone_and_in_its_session() -> None:
-    code = "before = os.nice(0); step_back(1); print(os.nice(0) - before, os.sched_getscheduler(0))\n"
+    code = "before = os.nice(0); back = StepBack(); back.now(1); print(os.nice(0) - before, os.sched_getscheduler(0))\n"
     group = "print(open('/proc/self/autogroup').read() if os.path.exists('/proc/self/autogroup') else 'none')"
     nicer, policy, *words = told(code + group)
     assert (int(nicer), int(policy)) == (1, os.SCHED_BATCH)
@@ -56,3 +56,9 @@ def test_short_turns_are_what_the_kernel_says_it_gives() -> None:
 def test_another_policy_is_left_alone() -> None:
     code = "os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))\n"
     assert told(code + "print(take_short_turns(), os.sched_getscheduler(0))") == ["False", str(os.SCHED_BATCH)]
+
+
+def test_how_long_a_process_was_kept_waiting_is_told_or_zero() -> None:
+    [waited] = told("print(kept_waiting_s(os.getpid()))")
+    assert float(waited) >= 0
+    assert told("print(kept_waiting_s(2**30))") == ["0.0"]

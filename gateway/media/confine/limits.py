@@ -13,7 +13,6 @@ import signal
 from pathlib import Path
 
 from gateway.media.confine.kernel import PR_SET_DUMPABLE, PR_SET_PDEATHSIG, prctl
-from gateway.media.priority import step_back
 
 _MIB = 1024 * 1024
 # Open files while libraries load: standard streams, channel, slab, output, statm, and what an import opens.
@@ -24,7 +23,7 @@ SETTLED = "no new descriptors, no bytes into files"
 _MAX_TASKS = 1024
 
 
-def limit(memory_bytes: int, shared_bytes: int, nice: int) -> None:
+def limit(memory_bytes: int, shared_bytes: int) -> None:
     """Bound memory, core dumps and files, before anything else is loaded.
 
     Private memory is limited by RLIMIT_DATA (Linux counts private writable mappings there since 4.7) and, for kernels
@@ -34,7 +33,6 @@ def limit(memory_bytes: int, shared_bytes: int, nice: int) -> None:
     _lower(resource.RLIMIT_AS, memory_bytes + shared_bytes + 1024 * _MIB)
     _lower(resource.RLIMIT_CORE, 0)
     _lower(resource.RLIMIT_NOFILE, _MAX_FILES)
-    step_back(nice)
     # When memory runs out, the kernel should take an image worker and not the process that holds every connection.
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("800")

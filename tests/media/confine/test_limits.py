@@ -13,7 +13,7 @@ def test_memory_and_core_dumps_are_bounded_from_the_start(in_child: Any) -> None
         import resource
         from pathlib import Path
         from gateway.media.confine import limits
-        limits.limit(512 << 20, 1 << 20, 1)
+        limits.limit(512 << 20, 1 << 20)
         names = (resource.RLIMIT_DATA, resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)
         tell([*[resource.getrlimit(name) for name in names], Path("/proc/self/oom_score_adj").read_text().strip()])
         """
@@ -30,7 +30,7 @@ def test_a_limit_is_never_raised(in_child: Any) -> None:
         import resource
         from gateway.media.confine import limits
         resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))
-        limits.limit(512 << 20, 1 << 20, 0)
+        limits.limit(512 << 20, 1 << 20)
         tell(resource.getrlimit(resource.RLIMIT_NOFILE))
         """
     )
