@@ -14,7 +14,7 @@ from PIL import Image
 # Each function of imagecodecs comes out of a shared library that its name loads. Tests compare the list with the code.
 FUNCTIONS = (
     "avif_decode", "bmp_decode", "cms_profile", "cms_transform", "gif_decode", "jpeg2k_decode", "jpeg8_decode",
-    "webp_decode",
+    "png_decode", "webp_decode",
 )  # fmt: skip
 # Decoders that are not installed everywhere.
 _OPTIONAL = ("pillow_heif",)

@@ -1,19 +1,22 @@
 """PNG by the Rust decoder of kornia-rs: memory-safe, and half the CPU of libpng and libspng (9 ms for 3 MP of screen).
 
-Only what is plain goes there: eight bits, grey, RGB or RGBA, one frame, not interlaced, no transparent colour. All
-else, and whatever it refuses, is read by libvips, which so decides alone what is damaged and how that is told.
+Only what is plain goes there: eight bits, grey, RGB or RGBA, one frame, not interlaced, no transparent colour. Opaque
+palettes go to imagecodecs' libpng, which expands them in half the time of libvips. All else, and whatever either
+refuses, is read by libvips, which so decides alone what is damaged and how that is told.
 """
 
 from __future__ import annotations
 
 from types import MappingProxyType
+from typing import Any
 
+import imagecodecs
 import kornia_rs
 import numpy as np
 
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.decoders.vips import decode_page
-from gateway.types import Probe
+from gateway.types import ColourModel, Probe
 
 # The end of IHDR: depth, colour type, compression, filter, interlace (PNG §11.2.2).
 _HEADER = slice(24, 29)
@@ -26,12 +29,29 @@ _ROOM_BYTES = 16 * 1024 * 1024
 def decode_png(data: bytes, probe: Probe) -> Raster:
     """The picture, of an animation the first frame. Raises Undecodable, UnsupportedFormat, MemoryError."""
     mode = _PLAIN.get(data[_HEADER])
-    if mode is None or probe.frames > 1 or probe.has_alpha != (mode == "rgba"):
+    if probe.frames == 1 and mode is not None and probe.has_alpha == (mode == "rgba"):
+        samples = _plain(data, probe, mode)
+    elif probe.frames == 1 and probe.colour is ColourModel.PALETTE and not probe.has_alpha and not data[28]:
+        samples, mode = _palette(data, probe), "rgb"
+    else:
+        samples = None
+    if samples is None:
         return decode_page(data, probe)
+    return Raster(samples, alpha=mode == "rgba", grey=mode == "mono")
+
+
+def _plain(data: bytes, probe: Probe, mode: str) -> Any:
     height, width = probe.raster.height, probe.raster.width
     np.empty(height * width * _BANDS[mode] + len(data) + _ROOM_BYTES, np.uint8)
     try:
-        samples = kornia_rs.io.decode_image_png_u8(data, (height, width), mode)
+        return kornia_rs.io.decode_image_png_u8(data, (height, width), mode)
     except Exception:  # noqa: BLE001 - it has no type of its own; libvips says what is wrong
-        return decode_page(data, probe)
-    return Raster(samples, alpha=mode == "rgba", grey=mode == "mono")
+        return None
+
+
+def _palette(data: bytes, probe: Probe) -> Any:
+    try:
+        samples = imagecodecs.png_decode(data)
+    except (RuntimeError, ValueError, TypeError):
+        return None
+    return samples if samples.shape == (probe.raster.height, probe.raster.width, 3) else None

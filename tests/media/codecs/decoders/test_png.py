@@ -44,6 +44,10 @@ def test_plain_files_come_out_as_they_are(pixels: Pixels) -> None:
         png(quarters(), before=chunk(b"tRNS", b"\0\xc8\0\x1e\0\x1e")),
         png(NOISE[:, :, 0], before=chunk(b"tRNS", b"\0\x07")),
         packed_png(np.arange(64, dtype=np.uint8).reshape(8, 8) % 16, 4, 3, chunk(b"PLTE", bytes(range(48)))),
+        packed_png(np.arange(64, dtype=np.uint8).reshape(8, 8) % 2, 1, 3, chunk(b"PLTE", bytes(range(6)))),
+        packed_png(
+            np.arange(64, dtype=np.uint8).reshape(8, 8) % 4, 2, 3, chunk(b"PLTE", bytes(12)) + chunk(b"tRNS", b"7")
+        ),
         adam7(quarters(40, 24)),
         png(quarters(), before=chunk(b"gAMA", b"\0\0\xb1\x8f")),
     ],
@@ -58,6 +62,15 @@ def test_both_decoders_see_the_same_picture(data: bytes) -> None:
 @pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
 def test_cut_data_is_never_a_picture(share: float) -> None:
     data = png(NOISE[:, :, :3])
+    probe = probe_all(data)
+    with pytest.raises(Undecodable):
+        decode_png(data[: int(len(data) * share)], probe)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_a_cut_palette_picture_is_undecodable(share: float) -> None:
+    values = np.random.default_rng(22).integers(0, 16, (64, 64), np.uint8)
+    data = packed_png(values, 4, 3, chunk(b"PLTE", bytes(range(48))))
     probe = probe_all(data)
     with pytest.raises(Undecodable):
         decode_png(data[: int(len(data) * share)], probe)
