@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 import imagecodecs
 import numpy as np
@@ -114,6 +115,7 @@ def _measure(
     if pillow is not None:
         stored = stored_target(probe, plan)
         contenders[_PILLOW] = partial(pillow.prepare, picture.path, stored, rendered.format)
+        pillow.pixels_ms.clear()
     timings = interleave(contenders, rounds)
     best = steps.best(timings)
     native_ms = sum(timing.median_ms for _, timing in best.values())
@@ -125,6 +127,7 @@ def _measure(
         "job_ms": round(whole.median_ms, 2),
         "native_ms": round(native_ms, 2),
         "speedup_over_pillow": round(timings[_PILLOW].median_ms / whole.median_ms, 2) if pillow else None,
+        "speedup_over_pillow_pixels": round(median(pillow.pixels_ms) / whole.median_ms, 2) if pillow else None,
         "psnr_db": _fidelity_db(each, probe, plan, backend, pillow) if pillow else None,
         "native_steps": {step: {"by": way, **timing.to_json()} for step, (way, timing) in best.items()},
         "all_steps": {name: timing.to_json() for name, timing in timings.items()},
