@@ -8,15 +8,14 @@ Stop order: unready, settle, listeners, exchanges in flight, upstream, workers, 
 from __future__ import annotations
 
 import asyncio
-import errno
-import gc
 import os
 import random
 import time
-from collections.abc import Awaitable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from gateway import __version__
 from gateway.api.admin import AdminServer, AdminView
@@ -24,16 +23,17 @@ from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import merged_models
 from gateway.api.server import DataServer
-from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
+from gateway.config.watch import watch
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, conclude, new_record
+from gateway.exchange import Ports, World, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
 from gateway.gauges import Canary, Moment, gauges, store_observer
 from gateway.journey import travel
+from gateway.loop import MonotonicClock, UnawaitedErrors, spare_the_collector
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
 from gateway.media.priority import take_short_turns
@@ -41,6 +41,7 @@ from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
 from gateway.ports import Body
 from gateway.record import RequestHead
+from gateway.reloading import Reloader
 from gateway.room import room_on
 from gateway.sharing import open_shared_cache, shared_budgets, shared_notes
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
@@ -52,16 +53,16 @@ from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.service import UpstreamService
-from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings, upstream_settings
+from gateway.wiring import (
+    deployment_key,
+    fetch_settings,
+    load_world,
+    media_settings,
+    tokens_of,
+    upstream_settings,
+)
 
 RECORD_EVERY_S = 0.050
-GC_THRESHOLDS = (20_000, 50, 100)
-_OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-
-
-class MonotonicClock:
-    # The built-in itself: it is asked two dozen times per request.
-    now_s = staticmethod(time.monotonic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +76,21 @@ class Listening:
 class Gateway:
     """One gateway process. ``start`` returns the real ports; ``run_until_drained`` serves until asked to leave."""
 
-    def __init__(self, settings: Settings, *, reuse_port: bool = False) -> None:
-        """Raises PolicyProblems or ValueError (model overrides) for configuration that cannot be used."""
-        self.settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        reuse_port: bool = False,
+        reread: Callable[[], Settings] | None = None,
+        config_file: Path | None = None,
+    ) -> None:
+        """Raises PolicyProblems or ValueError (model overrides) for configuration that cannot be used.
+
+        ``reread`` reads the settings anew for a reload, ``config_file`` is watched beside the policies.
+        """
         self._reuse_port = reuse_port
-        self._key = deployment_key(settings)
-        self.world = load_world(settings, self._key)
+        self._config_file = config_file
+        self._key = key = deployment_key(settings)
         self._log = JsonLog(settings.log.level, access=settings.log.access)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
@@ -90,10 +100,10 @@ class Gateway:
         self._cutter = ThreadPoolExecutor(1, "cut")
         self._draining = asyncio.Event()
         self._second = asyncio.Event()
-        self._reload_ok = True
-        self._reloaded_at = time.time()
+        self._tokens = tokens_of(settings, self._on_issuer_failure)
+        self._reloader = Reloader(settings, self._load, self._log, reread)
         self._tasks: list[asyncio.Task[None]] = []
-        media = media_settings(settings, self._key)
+        media = media_settings(settings, key)
         self._codec_backend = media.pool.codec_backend
         self._fetcher = Fetcher(fetch_settings(settings))
         self._shared_cache = open_shared_cache(settings, self._clock, self._log)
@@ -124,6 +134,18 @@ class Gateway:
             cut_elsewhere=self._cut_elsewhere,
             aside=asyncio.to_thread,
         )
+
+    def _load(self, settings: Settings, earlier: World | None) -> World:
+        return load_world(settings, self._key, earlier, self._tokens)
+
+    @property
+    def settings(self) -> Settings:
+        return self._reloader.settings
+
+    @property
+    def world(self) -> World:
+        """The snapshot in force; an exchange keeps the one it began with."""
+        return self._reloader.world
 
     # --- serving ------------------------------------------------------------------------------------------------
 
@@ -181,9 +203,11 @@ class Gateway:
         """Start everything; returns once requests are served. Raises what a part raises when it cannot start."""
         server = self.settings.server
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(self._on_loop_error)
+        loop.set_exception_handler(UnawaitedErrors(self._log))
         take_short_turns()
         await self._fetcher.start()
+        if self._tokens is not None:
+            await self._tokens.start()
         await self._media.start()
         if self._shared_cache is not None:
             await self._shared_cache.start(self.settings.redis.connect_timeout_s)
@@ -205,7 +229,7 @@ class Gateway:
             render_metrics=self._render_metrics,
             config=lambda: masked(self.settings),
             drain=lambda: loop.call_soon_threadsafe(self.ask_drain),
-            ask_reload=lambda: _on_loop(loop, self._reload()),
+            ask_reload=lambda: _on_loop(loop, self.reload()),
             ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
             notes=lambda: shared_notes(self._shared),
@@ -213,13 +237,10 @@ class Gateway:
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()
         self._tasks.append(loop.create_task(self._canary.keep_beating()))
+        if server.watch_interval_s > 0:
+            self._tasks.append(loop.create_task(watch(self._watched, server.watch_interval_s, self.reload)))
         self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.views)))
-        # What start-up made lives as long as the process: keep the collector from walking it again and again.
-        gc.collect()
-        gc.freeze()
-        # A request makes some hundred short-lived objects and no cycles; the default of 700 would look at the youngest
-        # generation in the middle of every other request (6 % of a text request's CPU, interleaved measurement).
-        gc.set_threshold(*GC_THRESHOLDS)
+        spare_the_collector()
         self._log.event(
             "info", "started", version=__version__, data_port=data_port, admin_port=admin_port,
             codec_backend=self._codec_backend, plan_version=self._media.plan_version,
@@ -258,14 +279,8 @@ class Gateway:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for part in (
-            getattr(self, "_data", None),
-            self._upstream,
-            self._media,
-            self._shared_cache,
-            self._shared,
-            self._fetcher,
-        ):
+        parts = (self._upstream, self._media, self._shared_cache, self._shared, self._fetcher, self._tokens)
+        for part in (getattr(self, "_data", None), *parts):
             if part is not None:
                 await part.stop()
         admin = getattr(self, "_admin", None)
@@ -276,31 +291,16 @@ class Gateway:
         self._log.event("info", "stopped")
         self._log.close()
 
-    def reload(self, settings: Settings | None = None) -> list[str]:
+    async def reload(self) -> list[str]:
         """Swap in a complete new world, or change nothing and say why. Returns the problems."""
-        candidate = settings or self.settings
-        candidate = replace(self.settings, models=candidate.models, policies=candidate.policies, log=candidate.log)
-        try:
-            world = load_world(candidate, self._key, self.world)
-        except PolicyProblems as error:
-            problems = [str(problem) for problem in error.problems]
-        except ValueError as error:
-            problems = [str(error)]
-        else:
-            self.world, self.settings, problems = world, candidate, []
-            self._log.configure(candidate.log.level, access=candidate.log.access)
-            self._reloaded_at = time.time()
-        self._reload_ok = not problems
-        self._log.event("info" if self._reload_ok else "error", "reload", ok=self._reload_ok, problems=problems)
-        return problems
+        return await self._reloader.reload()
 
-    def reload_failed(self) -> None:
-        """A reload did not even get as far as settings; what runs goes on."""
-        self._reload_ok = False
-        self._log.event("error", "reload", ok=False, problems=["the settings cannot be used"])
+    def _watched(self) -> list[Path]:
+        policies = self.settings.policies
+        return [Path(path) for path in (policies, self._config_file) if path is not None]
 
-    async def _reload(self) -> list[str]:
-        return self.reload()
+    def _on_issuer_failure(self, reason: str) -> None:
+        self._log.limited("warning", "token_issuer_unreachable", reason=reason)
 
     async def look_at_backends(self) -> Sequence[BackendView]:
         """Discover the backends once, serving nothing."""
@@ -336,14 +336,6 @@ class Gateway:
         dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
         return await explain(HeapBody(body), head, dialect, self._ports, self.world)
 
-    def _on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody awaited. Without descriptors asyncio says so 1,024 times a second, where one line will do."""
-        error = context.get("exception")
-        if isinstance(error, OSError) and error.errno in _OUT_OF_RESOURCES:
-            self._log.limited("error", "out_of_resources", reason=error.strerror)
-        else:
-            loop.default_exception_handler(context)
-
     def _render_metrics(self) -> bytes:
         """Called in the admin thread."""
         self._recorder.flush()
@@ -363,8 +355,8 @@ class Gateway:
                 waiting_requests=self._budgets.waiting_count(),
                 shared=None if self._shared is None else self._shared.facts(),
                 log_lines_dropped=self._log.dropped,
-                reload_ok=self._reload_ok,
-                reloaded_at=self._reloaded_at,
+                reload_ok=self._reloader.ok,
+                reloaded_at=self._reloader.changed_at_s,
                 draining=self._draining.is_set(),
                 codec_backend=self._codec_backend,
             )

@@ -15,6 +15,7 @@ from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayE
 from gateway.models.book import ModelBook
 from gateway.policy.choose import Asked
 from gateway.policy.effective import EffectivePolicy, Profile
+from gateway.policy.keys import Caller
 from gateway.policy.policyset import PolicySet
 from gateway.policy.profiles import PROFILES
 from gateway.policy.resolve import resolve
@@ -51,21 +52,21 @@ TASK_HEADER = "x-vlmgw-task"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """One complete snapshot of what can be reloaded; an exchange keeps the one it began with."""
+    """One complete snapshot of what can be reloaded; an exchange keeps the one it began with.
+
+    ``has_tenants``: callers prove who they are to us, so that their credentials are ours and go no further.
+    """
 
     policies: PolicySet
     book: ModelBook
-    admit: Callable[[RequestHead], TenantId]
+    admit: Callable[[RequestHead], Caller]
+    has_tenants: bool
     max_body_bytes: int
     media_deadline_s: float
     may_fetch: bool
     keepalive_comment_s: float | None
     cache_salt: Callable[[TenantId, str | None], str]
     prompts: PromptCounter | None = None
-
-    @property
-    def has_tenants(self) -> bool:
-        return self.policies.has_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,21 +166,27 @@ def outcome_of(error: GatewayError) -> str:
     ]
 
 
+def note_caller(record: ExchangeRecord, caller: Caller) -> None:
+    """Whose request it is, and by which key."""
+    record.tenant, record.key = caller.tenant, caller.key
+
+
 def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
     """Which policy holds, and why that task."""
     record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
     record.profile = None if policy.profile is Profile.NONE else policy.profile
 
 
-def policy_for(world: World, tenant: TenantId, head: RequestHead, call: Call) -> EffectivePolicy:
+def policy_for(world: World, caller: Caller, head: RequestHead, call: Call) -> EffectivePolicy:
     """What a request is measured against. Raises NotPermitted."""
     asked = Asked(head.path, head.header, call.model, call.user, len(call.images), call.has_tools)
     return resolve(
         world.policies,
-        tenant=tenant,
+        tenant=caller.tenant,
         header_task=head.header(TASK_HEADER),
         model=call.model,
         body_task=call.task,
+        key_task=caller.task,
         asked=asked,
     )
 

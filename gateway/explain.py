@@ -106,11 +106,11 @@ def _public(told: dict[str, object]) -> dict[str, object]:
 async def _tell(
     told: dict[str, object], body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World
 ) -> None:
-    tenant = world.admit(head)
+    caller = world.admit(head)
     tree = cut(body.buffer, body.start, body.stop).tree
     call = dialect.read(tree)
     told["call"] = _call(call)
-    policy = policy_for(world, tenant, head, call)
+    policy = policy_for(world, caller, head, call)
     told["policy"] = _policy(policy)
     views = ports.upstream.views()
     served = served_model(world.book, policy, views)
@@ -160,7 +160,7 @@ async def _tell(
         told["shadow_image_tokens"] = judged.shadow_image_tokens
     claim = claim_of(policy, served, call, estimate, plans, views)
     limit = policy.kv_tokens_in_flight
-    held = ports.budgets.inflight_kv_tokens(tenant)
+    held = ports.budgets.inflight_kv_tokens(caller.tenant)
     told["budget"] = {
         "kv_tokens": estimate.kv_tokens,
         "inflight_kv_tokens": held,

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gateway import exchange as frame
 from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
-from gateway.exchange import Ports, Watch, World, conclude, new_record
+from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.outgoing import forward_headers, response_headers
 from gateway.ports import Client, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
@@ -31,7 +31,7 @@ async def ferry(client: Client, name: str, ports: Ports, world: World) -> None:
 async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRecord) -> None:
     watch = Watch(ports.clock, record)
     head = client.head
-    record.tenant = world.admit(head)
+    note_caller(record, world.admit(head))
     if head.content_length is not None and head.content_length > world.max_body_bytes:
         raise BodyTooLarge(
             f"The body is larger than the gateway accepts ({world.max_body_bytes} bytes).", rule="max_body_bytes"

@@ -102,8 +102,8 @@ async def travel(client: Client, dialect: Dialect, ports: Ports, world: World) -
 
 async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per step: this is the table of contents
     record, watch, ports, client = x.record, x.watch, x.ports, x.client
-    tenant = x.world.admit(client.head)
-    record.tenant = tenant
+    caller = x.world.admit(client.head)
+    frame.note_caller(record, caller)
     watch.lap("accept")
     body = await client.read(x.world.max_body_bytes)
     try:
@@ -112,7 +112,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         call = x.dialect.read(skeleton.tree)
         record.stream, record.model = call.stream, call.model
         watch.lap("read")
-        policy = frame.policy_for(x.world, tenant, client.head, call)
+        policy = frame.policy_for(x.world, caller, client.head, call)
         frame.note_policy(record, policy)
         views = ports.upstream.views()
         served = served_model(x.world.book, policy, views)

@@ -53,6 +53,7 @@ class ExchangeRecord:
     started_s: float
     stages: list[tuple[str, float]] = field(default_factory=list)
     tenant: str | None = None
+    key: str | None = None
     task: str | None = None
     task_reason: str | None = None
     model: str | None = None

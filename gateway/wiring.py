@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import cast
 
 from gateway.api.auth import Authenticator
+from gateway.api.oidc import OidcSettings, Tokens
 from gateway.config.model_files import read_model_files
 from gateway.config.policies import load_policies
 from gateway.config.settings import ModelConfig, Settings
@@ -26,6 +27,7 @@ from gateway.models.catalog import ModelOverride, shipped_catalog
 from gateway.models.clips import FrameServing
 from gateway.models.hub.describe import ModelFiles
 from gateway.models.hub.reading import ConfigProblem
+from gateway.policy.keys import Caller
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
@@ -69,9 +71,28 @@ def _frames(config: ModelConfig) -> FrameServing:
     return FrameServing(frames, rate)
 
 
-def _admission(policies: PolicySet) -> Callable[[RequestHead], TenantId]:
-    authenticator = Authenticator(policies)
-    return lambda head: authenticator.tenant(head.headers)
+def _admission(settings: Settings, policies: PolicySet, tokens: Tokens | None) -> Callable[[RequestHead], Caller]:
+    authenticator = Authenticator(policies, secret=settings.identity.secret, tokens=tokens)
+    return lambda head: authenticator.caller(head.headers)
+
+
+def tokens_of(settings: Settings, on_failure: Callable[[str], None]) -> Tokens | None:
+    """The check of signed tokens, where an issuer is configured. Raises ValueError for settings that cannot be used."""
+    jwt = settings.jwt
+    if jwt.issuer is None:
+        return None
+    oidc = OidcSettings(
+        issuer=jwt.issuer,
+        audience=jwt.audience,
+        jwks_url=jwt.jwks_url,
+        jwks_file=jwt.jwks_file,
+        algorithms=jwt.algorithms,
+        tenant_claim=jwt.tenant_claim,
+        task_claim=jwt.task_claim,
+        leeway_s=jwt.leeway_s,
+        refresh_s=jwt.refresh_s,
+    )
+    return Tokens(oidc, on_failure)
 
 
 def _prompts(settings: Settings, earlier: World | None) -> Prompts:
@@ -80,7 +101,7 @@ def _prompts(settings: Settings, earlier: World | None) -> Prompts:
     return Prompts(tokenizers, loaded)
 
 
-def load_world(settings: Settings, key: bytes, earlier: World | None = None) -> World:
+def load_world(settings: Settings, key: bytes, earlier: World | None = None, tokens: Tokens | None = None) -> World:
     """A complete snapshot. Raises PolicyProblems, or ValueError for a model override or tokenizer that cannot be used.
 
     Tokenizers that ``earlier`` has loaded are taken over.
@@ -103,7 +124,8 @@ def load_world(settings: Settings, key: bytes, earlier: World | None = None) -> 
     return World(
         policies=policies,
         book=ModelBook(catalog, overrides, files),
-        admit=_admission(policies),
+        admit=_admission(settings, policies, tokens),
+        has_tenants=policies.has_keys or tokens is not None,
         max_body_bytes=settings.server.max_body_bytes,
         media_deadline_s=settings.media.job_deadline_s + settings.fetch.total_timeout_s,
         may_fetch=settings.fetch.enabled,
@@ -172,6 +194,9 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
             context_tokens=b.context_tokens,
             kv_tokens=b.kv_tokens,
             vision=b.vision,
+            tls_ca_file=b.tls_ca_file,
+            tls_cert_file=b.tls_cert_file,
+            tls_key_file=b.tls_key_file,
         )
         for b in settings.backends
     )

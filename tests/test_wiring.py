@@ -14,6 +14,7 @@ from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
 from gateway.config.sources import leaf_paths, load_settings
 from gateway.errors import Unauthenticated
+from gateway.policy.keys import Caller
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.prompts.service import Prompts
 from gateway.types import EngineKind, TenantId
@@ -69,7 +70,7 @@ def test_the_world_is_what_settings_say(tmp_path: Path) -> None:
         7.0,
     )
     assert world.has_tenants
-    assert world.admit(head(("Authorization", "Bearer k1"))) == "acme"
+    assert world.admit(head(("Authorization", "Bearer k1"))) == Caller(TenantId("acme"))
     with pytest.raises(Unauthenticated):
         world.admit(head())
     assert world.cache_salt(TenantId("acme"), None) == cache_salt(KEY, TenantId("acme"), None)
@@ -78,7 +79,7 @@ def test_the_world_is_what_settings_say(tmp_path: Path) -> None:
 def test_without_policies_everybody_is_the_default_tenant() -> None:
     world = load_world(Settings(), KEY)
     assert not world.has_tenants
-    assert world.admit(head(("Authorization", "Bearer anything"))) == DEFAULT_TENANT
+    assert world.admit(head(("Authorization", "Bearer anything"))) == Caller(DEFAULT_TENANT)
 
 
 def test_policies_that_cannot_be_used_are_told_and_so_are_overrides(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Commands that look and tell: ``check``, ``doctor``, ``explain``, ``hash-key``.
+"""Commands that look and tell: ``check``, ``doctor``, ``explain``.
 
 Decided here: what is looked at and how it is shown. Nothing here changes anything; an engine gets probes, and from
 ``doctor`` a handful of generated pictures (``trial``).
@@ -17,7 +17,6 @@ from typing import Annotated
 import typer
 
 from gateway import __version__
-from gateway.api.auth import hash_key, make_key
 from gateway.app import Gateway
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
@@ -188,15 +187,3 @@ def explain(  # noqa: PLR0917  # one parameter per flag
     show_json(told)
     if "refused" in told:
         raise typer.Exit(1)
-
-
-def hash_key_command(
-    key: Annotated[str | None, typer.Argument(help="A key to hash; a new one is made without it.")] = None,
-) -> None:
-    """Make an API key, or hash one, for a policy file's ``keys``."""
-    if key is None:
-        key, hashed = make_key()
-        typer.echo(f"key:  {key}")
-    else:
-        hashed = hash_key(key)
-    typer.echo(f"hash: {hashed}")

@@ -8,7 +8,8 @@ from gateway import __version__
 from gateway.cli.check import check
 from gateway.cli.demo import demo
 from gateway.cli.estimate import estimate
-from gateway.cli.inspect import doctor, explain, hash_key_command
+from gateway.cli.inspect import doctor, explain
+from gateway.cli.keys import hash_key_command
 from gateway.cli.process import process
 from gateway.cli.serve import serve
 from gateway.cli.simulator import engine_sim

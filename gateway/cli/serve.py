@@ -10,7 +10,7 @@ import contextlib
 import errno
 import resource
 import signal
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -32,15 +32,19 @@ def settings_from(
     max_pixels: str | None = None,
 ) -> Settings:
     """Settings from file, environment and the flags that were given; exits with every problem when there are any."""
+    try:
+        return load_settings(config, flags=_given(backend, flags, max_pixels))
+    except SettingsProblems as error:
+        raise fail("The settings cannot be used:", error.problems, code=2) from None
+
+
+def _given(backend: list[str] | None, flags: dict[str, object], max_pixels: str | None) -> dict[str, object]:
     given = {path: value for path, value in flags.items() if value is not None}
     if backend:
         given["backends"] = [{"url": url, "max_pixels": max_pixels} for url in backend]
     elif max_pixels is not None:
         raise fail("--max-pixels belongs to --backend; in gateway.yaml it is a setting of each backend.", code=2)
-    try:
-        return load_settings(config, flags=given)
-    except SettingsProblems as error:
-        raise fail("The settings cannot be used:", error.problems, code=2) from None
+    return given
 
 
 def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
@@ -72,13 +76,14 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
     settings = settings_from(config, backend, flags, max_pixels)
     if not settings.backends:
         raise fail("No backend: name one with --backend URL or in gateway.yaml.", code=2)
-    raise typer.Exit(run(settings, lambda: settings_from(config, backend, flags, max_pixels)))
+    given = _given(backend, flags, max_pixels)
+    raise typer.Exit(run(settings, lambda: load_settings(config, flags=given), config))
 
 
-def run(settings: Settings, reread: object = None) -> int:
-    """Run one gateway in this process; returns the exit code."""
+def run(settings: Settings, reread: Callable[[], Settings] | None = None, config: Path | None = None) -> int:
+    """Run one gateway in this process; returns the exit code. ``reread`` and ``config`` are for reloads."""
     try:
-        return asyncio.run(_run(settings, reread))
+        return asyncio.run(_run(settings, reread, config))
     except PolicyProblems as error:
         raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
     except (CodecBackendMissing, PoolCannotStart, ValueError) as error:
@@ -95,18 +100,18 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run(settings: Settings, reread: object) -> int:
+async def _run(settings: Settings, reread: Callable[[], Settings] | None, config: Path | None) -> int:
     _raise_file_limit()
-    gateway = Gateway(settings)
+    gateway = Gateway(settings, reread=reread, config_file=config)
+    reloads: set[asyncio.Task[list[str]]] = set()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, gateway.ask_drain)
 
     def reload() -> None:
-        try:
-            gateway.reload(reread() if callable(reread) else replace(settings))
-        except typer.Exit:  # the problems were said; what runs goes on
-            gateway.reload_failed()
+        task = loop.create_task(gateway.reload())
+        reloads.add(task)  # the loop itself holds its tasks only weakly
+        task.add_done_callback(reloads.discard)
 
     loop.add_signal_handler(signal.SIGHUP, reload)
     try:

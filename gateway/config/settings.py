@@ -56,6 +56,9 @@ class ServerSettings:
     settle_s: float = setting(
         5.0, "On SIGTERM, how long connections are still accepted while unready.", minimum=0, unit="s"
     )
+    watch_interval_s: float = setting(
+        2.0, "How often configuration and policy files are looked at for changes; 0 never.", minimum=0, unit="s"
+    )
     drain_timeout_s: float = setting(90.0, "Then, how long requests in flight may take.", minimum=0, unit="s")
 
 
@@ -71,6 +74,9 @@ class BackendConfig:
     context_tokens: int | None = setting(None, "Context length; discovered by default.", minimum=1, unit="tokens")
     kv_tokens: int | None = setting(None, "KV capacity; discovered by default.", minimum=1, unit="tokens")
     vision: bool | None = setting(None, "Whether it takes images; discovered by default, else assumed.")
+    tls_ca_file: str | None = setting(None, "Authorities (PEM) that sign for this engine, instead of the system's.")
+    tls_cert_file: str | None = setting(None, "Our certificate (PEM, with its chain) towards this engine: mutual TLS.")
+    tls_key_file: str | None = setting(None, "The certificate's key (PEM), where it is not in the same file.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,8 +201,23 @@ class FetchConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class JwtConfig:
+    """Signed tokens (JWT, OpenID Connect) instead of, or beside, API keys; needs the extra jwt."""
+
+    issuer: str | None = setting(None, "Whose tokens are believed (claim iss); none by default.")
+    audience: str = setting("", "What they must be made out to (claim aud).")
+    jwks_url: str | None = setting(None, "Where the issuer publishes its keys.")
+    jwks_file: str | None = setting(None, "A file with the issuer's keys, instead of jwks_url.")
+    algorithms: tuple[str, ...] = setting(("RS256", "ES256", "EdDSA"), "Signatures accepted.")
+    tenant_claim: str = setting("tenant", "The claim that names the tenant; a.b looks inside an object.")
+    task_claim: str | None = setting(None, "The claim that names the task, where there is one.")
+    leeway_s: float = setting(30.0, "By how much clocks may differ.", minimum=0.0, unit="s")
+    refresh_s: float = setting(300.0, "How often the issuer's keys are fetched.", minimum=1.0, unit="s")
+
+
+@dataclass(frozen=True, slots=True)
 class IdentityConfig:
-    """The deployment's secret behind image identities and cache salts."""
+    """Who calls, and the deployment's secret behind image identities, cache salts and stored keys."""
 
     secret: str | None = setting(None, "Shared by all replicas; by default each process makes its own.", secret=True)
 
@@ -264,5 +285,6 @@ class Settings:
     media: MediaConfig = field(default_factory=MediaConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
     identity: IdentityConfig = field(default_factory=IdentityConfig)
+    jwt: JwtConfig = field(default_factory=JwtConfig)
     redis: RedisConfig = field(default_factory=RedisConfig)
     log: LogConfig = field(default_factory=LogConfig)

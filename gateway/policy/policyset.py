@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from gateway.policy.choose import ChooseRule
 from gateway.policy.effective import EffectivePolicy
+from gateway.policy.keys import Key
 from gateway.policy.node import Problem, nearest
 from gateway.policy.schema import Document, Setting
 from gateway.policy.tenant_keys import TENANT_KEYS
@@ -24,7 +25,7 @@ DEFAULT_TENANT = TenantId("default")
 BUILTIN_TASKS = tuple(TaskName(name) for name in ("chat", "ocr", "document", "grounding", "classify"))
 BUILTIN_REASON = "built-in default"
 
-CacheKey = tuple[TenantId, str | None, str | None, str | None, int | None]
+CacheKey = tuple[TenantId, str | None, str | None, str | None, TaskName | None, int | None]
 T = TypeVar("T")
 
 
@@ -53,13 +54,13 @@ class PolicySet:
 
     documents: tuple[Document, ...]
     tenants: Mapping[TenantId, TenantPolicy]
-    key_hashes: Mapping[str, TenantId]
+    keys: Mapping[str, tuple[Key, TenantId]]
     resolved: dict[CacheKey, EffectivePolicy] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def has_keys(self) -> bool:
         """Whether callers must present a key."""
-        return bool(self.key_hashes)
+        return bool(self.keys)
 
     def task_names(self) -> frozenset[TaskName]:
         """Every task that may be resolved: the complete set of values of a metric label."""
@@ -73,16 +74,16 @@ def build_policy_set(documents: Iterable[Document]) -> tuple[PolicySet, tuple[Pr
     shared = next((document for document in ordered if document.tenant is None), None)
     below = (shared,) if shared else ()
     tenants = {DEFAULT_TENANT: _tenant_policy(DEFAULT_TENANT, below)}
-    key_hashes: dict[str, TenantId] = {}
+    keys: dict[str, tuple[Key, TenantId]] = {}
     for document in ordered:
         tenant = document.tenant or DEFAULT_TENANT
         if document.tenant is not None:
             tenants[tenant] = _tenant_policy(tenant, (*below, document))
-        key_hashes.update({str(key.value): tenant for key in document.keys})
+        keys |= {key.hash: (key, tenant) for key in map(_key_of, document.keys)}
     for tenant_policy in tenants.values():
         problems += _task_problems(tenant_policy)
     unique = sorted(set(problems), key=lambda problem: (problem.file, problem.line, problem.path, problem.message))
-    return PolicySet(ordered, tenants, key_hashes), tuple(unique)
+    return PolicySet(ordered, tenants, keys), tuple(unique)
 
 
 def builtin_policies() -> PolicySet:
@@ -120,14 +121,20 @@ def _double_documents(documents: tuple[Document, ...]) -> list[Problem]:
     return problems
 
 
+def _key_of(setting: Setting) -> Key:
+    assert isinstance(setting.value, Key), "as its kind reads it"
+    return setting.value
+
+
 def _double_keys(documents: tuple[Document, ...]) -> list[Problem]:
     problems: list[Problem] = []
-    seen: dict[object, Setting] = {}
-    for key in (key for document in documents for key in document.keys):
-        if key.value in seen:
-            message = f"{str(key.value)[:15]}... is listed already in {seen[key.value].reason}"
-            problems.append(Problem(key.file, key.line, "keys", message))
-        seen.setdefault(key.value, key)
+    seen: dict[str, Setting] = {}
+    for setting in (setting for document in documents for setting in document.keys):
+        key_hash = _key_of(setting).hash
+        if key_hash in seen:
+            message = f"{key_hash[:15]}... is listed already in {seen[key_hash].reason}"
+            problems.append(Problem(setting.file, setting.line, "keys", message))
+        seen.setdefault(key_hash, setting)
     return problems
 
 
@@ -145,6 +152,7 @@ def _task_problems(tenant: TenantPolicy) -> list[Problem]:
             message = f"not set, and {default.value} ({default.reason}) is not among the tasks {allowed}"
         problems.append(Problem(file, line, "default_task", message))
     problems += _choose_problems(tenant, allowed)
+    problems += _key_problems(tenant, allowed)
     for layer in tenant.layers[-1:]:
         found = layer.settings.get("model_aliases")
         for alias in found.value if found is not None and isinstance(found.value, dict) else ():
@@ -153,6 +161,21 @@ def _task_problems(tenant: TenantPolicy) -> list[Problem]:
                 message = f"task {task} is not among the tasks {allowed}{nearest(task, tenant.tasks)}"
                 problems.append(Problem(found.file, found.line, f"{found.path}.{alias}", message))
     return problems
+
+
+def _key_problems(tenant: TenantPolicy, allowed: str) -> list[Problem]:
+    """What a key's holder gets without asking must be among what the tenant may ask for."""
+    return [
+        Problem(
+            setting.file,
+            setting.line,
+            "keys",
+            f"task {task} is not among the tasks {allowed}{nearest(task, tenant.tasks)}",
+        )
+        for layer in tenant.layers[-1:]  # its own file; that of the default tenant is default.yaml
+        for setting in layer.keys
+        if (task := _key_of(setting).task) is not None and task not in tenant.tasks
+    ]
 
 
 def _choose_problems(tenant: TenantPolicy, allowed: str) -> list[Problem]:

@@ -11,20 +11,21 @@ from __future__ import annotations
 import json
 import sys
 
+from gateway.policy.keys import Keys
 from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
 from gateway.policy.rates import Rates
 from gateway.policy.rules import RULES
 from gateway.policy.shown import told
 from gateway.policy.tenant_keys import TENANT_KEYS
-from gateway.policy.values import NAME, Amount, JsonSchema, KeyHashes, Kind, Name
+from gateway.policy.values import NAME, Amount, JsonSchema, Kind, Name
 
 
 def json_schema() -> JsonSchema:
     """The schema of one file, as JSON Schema 2020-12."""
     top: JsonSchema = {
         "tenant": {"description": "Whose policy this is; without it, everybody's.", **Name().schema()},
-        "keys": {"description": "API keys as sha256: hashes, see `vlm-gateway hash-key`.", **KeyHashes().schema()},
+        "keys": {"description": "API keys as sha256: hashes, see `vlm-gateway hash-key`.", **Keys().schema()},
     }
     for tenant_key in TENANT_KEYS:
         section, _, key = tenant_key.key.rpartition(".")

@@ -1,14 +1,14 @@
 """Stage *resolve*: tenant x task x model -> one effective policy, every value with the line that decided it.
 
 The task is chosen by the first that speaks: the header ``x-vlmgw-task``, the model alias (``name@task``), the body's
-metadata, the first fitting rule of the tenant's ``choose``, its ``default_task``. A rule's value comes from the most
-particular place that has it: a tenant's file before ``default.yaml`` before the built-in default; within a file
-``models`` before ``tasks`` before ``rules`` before its ``profile``; of several matching model patterns the one with
-more literal characters. None of it depends on the order of files or keys. A value
-replaces the inherited one whole, except where its key joins them entry by entry.
+metadata, the caller's key or token, the first fitting rule of the tenant's ``choose``, its ``default_task``. A rule's
+value comes from the most particular place that has it: a tenant's file before ``default.yaml`` before the built-in
+default; within a file ``models`` before ``tasks`` before ``rules`` before its ``profile``; of several matching model
+patterns the one with more literal characters. None of it depends on the order of files or keys. A value replaces the
+inherited one whole, except where its key joins them entry by entry.
 
-Results are memoised in the policy set, whose life ends with the next reload. Model names come from clients, so the memo
-is bounded and starts again when full.
+Results are memoised in the policy set, whose life ends with the next reload. Model names come from clients, so the
+memo is bounded and starts again when full.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.errors import NotPermitted
@@ -50,6 +50,7 @@ def resolve(
     header_task: str | None,
     model: str | None,
     body_task: str | None,
+    key_task: TaskName | None = None,
     asked: Asked | None = None,
 ) -> EffectivePolicy:
     """Find what one request is measured against; without ``asked``, as if no rule of ``choose`` fitted.
@@ -60,12 +61,13 @@ def resolve(
     if tenant_policy is None:
         raise NotPermitted("This tenant has no policy any more.", rule="tenant")
     chosen = first_fitting(tenant_policy.choose, asked) if asked is not None and tenant_policy.choose else None
-    key = (tenant, header_task, model, body_task, chosen)
+    key = (tenant, header_task, model, body_task, key_task, chosen)
     found = policies.resolved.get(key)
     if found is not None:
         return found
     served_model, alias_task = _follow_alias(tenant_policy, model)
-    task, task_reason = _choose_task(tenant_policy, header_task, alias_task, model, body_task, chosen)
+    wanted = _Wanted(header_task, alias_task, model, body_task, key_task, chosen)
+    task, task_reason = _choose_task(tenant_policy, wanted)
     effective = _resolve(tenant_policy, task, task_reason, served_model)
     if len(policies.resolved) >= _MEMO_ENTRIES:
         policies.resolved.clear()
@@ -89,24 +91,31 @@ def _follow_alias(tenant: TenantPolicy, model: str | None) -> tuple[str | None, 
     return tenant.aliases.get(name, name), task
 
 
-def _choose_task(
-    tenant: TenantPolicy,
-    header_task: str | None,
-    alias_task: TaskName | None,
-    model: str | None,
-    body_task: str | None,
-    chosen: int | None,
-) -> tuple[TaskName, str]:
-    asked = (header_task or "").strip()
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """All that speaks for a task, the stronger first; ``chosen`` is a rule of the tenant's ``choose``."""
+
+    header_task: str | None
+    alias_task: TaskName | None
+    model: str | None
+    body_task: str | None
+    key_task: TaskName | None
+    chosen: int | None
+
+
+def _choose_task(tenant: TenantPolicy, wanted: _Wanted) -> tuple[TaskName, str]:
+    asked = (wanted.header_task or "").strip()
     if asked:
         return _permitted(tenant, asked), "header x-vlmgw-task"
-    if alias_task is not None:
-        return alias_task, f"model alias {shortened(model or '')}"
-    if body_task:
-        return _permitted(tenant, body_task), "metadata of the body"
-    if chosen is not None:
-        rule = tenant.choose[chosen]
-        return rule.task, f"{tenant.settings['choose'].file}:{rule.line} choose.{chosen}"
+    if wanted.alias_task is not None:
+        return wanted.alias_task, f"model alias {shortened(wanted.model or '')}"
+    if wanted.body_task:
+        return _permitted(tenant, wanted.body_task), "metadata of the body"
+    if wanted.key_task is not None:
+        return _permitted(tenant, wanted.key_task), "the caller's key or token"
+    if wanted.chosen is not None:
+        rule = tenant.choose[wanted.chosen]
+        return rule.task, f"{tenant.settings['choose'].file}:{rule.line} choose.{wanted.chosen}"
     default = tenant.settings["default_task"]
     return TaskName(str(default.value)), f"default_task: {default.reason}"
 

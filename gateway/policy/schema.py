@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from gateway.policy.keys import Keys
 from gateway.policy.node import Entry, MappingNode, Node, Problem, ScalarNode, kind_of, nearest, shortened
 from gateway.policy.rule import Rule
 from gateway.policy.rules import RULES_BY_KEY
 from gateway.policy.tenant_keys import KEYS_BY_NAME, TENANT_KEYS, TenantKey
-from gateway.policy.values import NAME, BadValue, KeyHashes, Kind, Name
+from gateway.policy.values import NAME, BadValue, Kind, Name
 from gateway.types import TaskName, TenantId
 
 # What a task may set for itself beside the rules.
@@ -96,10 +97,10 @@ class _Reader:
         return Document(self.file, tenant, keys, settings, rules, named_tasks, models)
 
     def _keys(self, entry: Entry) -> tuple[Setting, ...]:
-        found = self._value(KeyHashes(), entry, "keys")
+        found = self._value(Keys(), entry, "keys")
         if found is None or not isinstance(found.value, tuple):
             return ()
-        return tuple(self._setting(key_hash, entry.line, "keys") for key_hash in found.value)
+        return tuple(self._setting(key, entry.line, "keys") for key in found.value)
 
     def _isolation(self, node: Node) -> dict[str, Setting]:
         settings: dict[str, Setting] = {}

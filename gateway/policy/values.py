@@ -27,7 +27,6 @@ BYTE_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "KB": 10**3
 _NUMBER_WITH_UNIT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z/]+)")
 _PRODUCT = re.compile(r"\d+(?:x\d+)+")
 _SIZE = re.compile(r"([1-9]\d{0,4})x([1-9]\d{0,4})")
-_KEY_HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _HOST = re.compile(r"(?:\*\.)?(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -283,33 +282,6 @@ class Hosts:
     def schema(self) -> JsonSchema:
         names = {"type": "array", "items": {"type": "string"}, "minItems": 1}
         return {"anyOf": [{"enum": ["any", "none"]}, names]}
-
-
-@dataclass(frozen=True, slots=True)
-class KeyHashes:
-    """Hashes of API keys; a key in the clear is refused without being repeated in the message."""
-
-    def parse(self, node: Node) -> tuple[str, ...]:
-        if not isinstance(node, ListNode):
-            raise bad(node, 'a list of key hashes, as in ["sha256:<64 hex digits>"]')
-        hashes: list[str] = []
-        mistakes: list[Mistake] = []
-        for index, item in enumerate(node.items):
-            value = item.value if isinstance(item, ScalarNode) else None
-            if not isinstance(value, str) or not _KEY_HASH.fullmatch(value):
-                message = (
-                    "expected sha256: and 64 lower-case hex digits; keys are never written in the clear, "
-                    "`vlm-gateway hash-key` makes the hash"
-                )
-                mistakes.append(Mistake(item.line, message, str(index)))
-                continue
-            hashes.append(value)
-        if mistakes:
-            raise BadValue(*mistakes)
-        return tuple(hashes)
-
-    def schema(self) -> JsonSchema:
-        return {"type": "array", "items": {"type": "string", "pattern": f"^{_KEY_HASH.pattern}$"}}
 
 
 @dataclass(frozen=True, slots=True)

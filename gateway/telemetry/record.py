@@ -224,6 +224,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "rule": x.rule,
         "detail": x.detail,
         "tenant": x.tenant,
+        "key": x.key,
         "task": x.task,
         "task_reason": x.task_reason,
         "model": x.model[:128] if x.model else None,

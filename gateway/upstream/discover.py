@@ -7,6 +7,7 @@ it is asked for; one that does not answer at all raises Unanswered.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import httpx
@@ -15,6 +16,7 @@ from gateway.types import EngineKind
 from gateway.upstream.engines import asked_paths, engine_of, recognise
 from gateway.upstream.engines.contract import Engine, EngineFacts
 from gateway.upstream.settings import BackendSettings
+from gateway.upstream.tls import context_of
 
 # A document of facts is a few hundred kilobytes at most (vLLM's metrics); more is not what we asked for.
 _DOCUMENT_LIMIT_BYTES = 8 * 1024 * 1024
@@ -23,13 +25,22 @@ _DOCUMENT_LIMIT_BYTES = 8 * 1024 * 1024
 ProbeClient: TypeAlias = httpx.AsyncClient
 
 
-def probe_client(timeout_s: float) -> ProbeClient:
-    """The client of all probes. It keeps no connection: one the engine has closed would be a false alarm."""
+def probe_client(timeout_s: float, backends: Iterable[BackendSettings] = ()) -> ProbeClient:
+    """The client of all probes. It keeps no connection: one the engine has closed would be a false alarm.
+
+    ``backends`` with certificate files of their own are probed with those. Raises ValueError for unusable ones.
+    """
+    limits = httpx.Limits(max_keepalive_connections=0)
     return httpx.AsyncClient(
         timeout=timeout_s,
         trust_env=False,
         follow_redirects=False,
-        limits=httpx.Limits(max_keepalive_connections=0),
+        limits=limits,
+        mounts={
+            each.origin: httpx.AsyncHTTPTransport(verify=context_of(each), limits=limits)
+            for each in backends
+            if each.is_https
+        },
     )
 
 

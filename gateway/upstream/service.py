@@ -40,7 +40,7 @@ class UpstreamService:
     async def start(self) -> None:
         """Open the pool, ask every backend what it is (at most ``discovery_timeout_s``), then keep watching."""
         await self._transport.open()
-        self._probes = probe_client(self._settings.probe_timeout_s)
+        self._probes = probe_client(self._settings.probe_timeout_s, self._settings.backends)
         for backend in self._registry:
             self._watchers[backend.name] = Watcher(
                 backend, self._probes, self._settings, self._clock, self._images.forget

@@ -13,7 +13,9 @@ from gateway.types import BackendName, EngineKind
 class BackendSettings:
     """One engine. ``url`` is its root (a trailing ``/v1`` is taken off); ``name`` defaults to ``host:port``.
 
-    ``None`` anywhere below = learn it from the engine. Raises ValueError for a URL that is no http(s) root.
+    ``None`` anywhere below = learn it from the engine. The ``tls`` files (PEM) are the authorities that sign for the
+    engine, instead of the system's, and our own certificate and key. Raises ValueError for a URL that is no http(s)
+    root, and for files of TLS where there is none.
     """
 
     url: str
@@ -24,6 +26,9 @@ class BackendSettings:
     context_tokens: int | None = None
     kv_tokens: int | None = None
     vision: bool | None = None
+    tls_ca_file: str | None = None
+    tls_cert_file: str | None = None
+    tls_key_file: str | None = None
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -31,6 +36,20 @@ class BackendSettings:
             raise ValueError(f"a backend's url must look like http://host:port, not {self.url!r}")
         if parts.username or parts.password:
             raise ValueError("credentials do not belong into a backend's url; use api_key")
+        if parts.scheme == "http" and (self.tls_ca_file or self.tls_cert_file or self.tls_key_file):
+            raise ValueError(f"tls files are of no use for {self.url!r}: its url must begin with https://")
+        if self.tls_key_file and not self.tls_cert_file:
+            raise ValueError("tls_key_file needs tls_cert_file, whose key it is")
+
+    @property
+    def is_https(self) -> bool:
+        return urlsplit(self.url).scheme == "https"
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port: what a connection belongs to."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
 
     @property
     def root(self) -> str:

@@ -314,8 +314,6 @@ async def test_reload_takes_over_everything_or_nothing(tmp_path: Path) -> None:
         assert (await gateway.admin.post("/-/reload")).json() == {"reloaded": True, "problems": []}
         assert (await status(keyed), await status({"x-api-key": "k2"})) == (401, 200)
         assert await gateway.metric("vlmgw_config_last_reload_successful") == 1
-        gateway.gateway.reload_failed()
-        assert await gateway.metric("vlmgw_config_last_reload_successful") == 0
         assert await gateway.metric("vlmgw_tenant_requests_total", tenant="acme", outcome="ok") == 3
         assert await gateway.metric("vlmgw_tenant_requests_total", tenant="other", outcome="rejected") >= 1
 

@@ -1,8 +1,7 @@
-"""``doctor``, ``explain``, ``hash-key``: they look and tell; only the doctor sends a few pictures."""
+"""``doctor``, ``explain``: they look and tell; only the doctor sends a few pictures."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -108,16 +107,3 @@ def test_explain_says_what_would_be_refused(tmp_path: Path, engine_url: str) -> 
 
 def test_explain_wants_a_file() -> None:
     assert run("explain", "no-such-file.json").code == 2
-
-
-# --- hash-key --------------------------------------------------------------------------------------------------------
-
-
-def test_a_key_is_hashed() -> None:
-    assert run("hash-key", "abc").out == f"hash: sha256:{hashlib.sha256(b'abc').hexdigest()}\n"
-
-
-def test_a_key_is_made() -> None:
-    key, hashed = (line.split(": ")[1].strip() for line in run("hash-key").out.splitlines())
-    assert hash_key(key) == hashed
-    assert run("hash-key").out.splitlines()[0] != f"key:  {key}"

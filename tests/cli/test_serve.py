@@ -51,7 +51,7 @@ def test_an_interrupt_is_a_drain_too() -> None:
 def test_a_hangup_reloads_and_a_bad_file_changes_nothing(tmp_path: Path) -> None:
     policies = write_policies(tmp_path / "policies", default="rules: {max_images: 3}")
     config = tmp_path / "gateway.yaml"
-    config.write_text(f"backends: [{{url: '{NOBODY}'}}]\npolicies: {policies}\n", encoding="utf-8")
+    config.write_text(f"backends: [{{url: '{NOBODY}'}}]\npolicies: {policies}\nserver: {{watch_interval_s: 0}}\n")
     with Gateway("--config", str(config), "--pool", "1") as gateway:
 
         def reload(number: int) -> dict[str, object]:
@@ -68,9 +68,22 @@ def test_a_hangup_reloads_and_a_bad_file_changes_nothing(tmp_path: Path) -> None
         assert reload(2)["ok"] is True
         assert gateway.metric("config_last_reload_successful") == 1
         config.write_text("backends: [{ulr: x}]", encoding="utf-8")
-        assert reload(3)["ok"] is False
-        assert "did you mean url?" in gateway.said
+        bad_config = reload(3)
+        assert bad_config["ok"] is False
+        assert "did you mean url?" in str(bad_config["problems"])
         assert httpx.get(f"{gateway.url}/health", trust_env=False).status_code == 200
+
+
+def test_a_changed_file_is_reloaded_without_being_told(tmp_path: Path) -> None:
+    policies = write_policies(tmp_path / "policies", default="rules: {max_images: 3}")
+    config = tmp_path / "gateway.yaml"
+    config.write_text(f"backends: [{{url: '{NOBODY}'}}]\npolicies: {policies}\nserver: {{watch_interval_s: 0.05}}\n")
+    with Gateway("--config", str(config), "--pool", "1") as gateway:
+        write_policies(policies, default="rules: {max_image: 33}")
+        line = gateway.line(lambda line: line.get("event") == "reload", "the reload's line")
+        assert line["ok"] is False
+        write_policies(policies, default="rules: {max_images: 333}")
+        gateway.line(lambda line: line.get("event") == "reload" and line["ok"] is True, "the next reload's line")
 
 
 def test_settings_come_from_flags_before_environment_before_file(tmp_path: Path) -> None:

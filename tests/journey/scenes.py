@@ -9,6 +9,7 @@ from typing import Any
 from gateway.exchange import World
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
+from gateway.policy.keys import Caller
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
@@ -88,13 +89,14 @@ class Setting:
         )
 
     def world(self) -> World:
-        def admit(_head: RequestHead) -> Any:
-            return DEFAULT_TENANT
+        def admit(_head: RequestHead) -> Caller:
+            return Caller(DEFAULT_TENANT)
 
         return World(
             policies=self.policies,
             book=ModelBook(shipped_catalog()),
             admit=admit,
+            has_tenants=self.policies.has_keys,
             max_body_bytes=self.max_body_bytes,
             media_deadline_s=10.0,
             may_fetch=True,

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.policy.effective import Mode
+from gateway.policy.keys import Key
 from gateway.policy.policyset import BUILTIN_TASKS, DEFAULT_TENANT, build_policy_set, builtin_policies
 from gateway.types import TenantId
 from tests.policy.examples import document, policy_set, set_problems
@@ -22,7 +23,7 @@ def test_without_files_everybody_is_the_default_tenant() -> None:
 def test_keys_lead_to_their_tenants() -> None:
     policies = policy_set(default=f'keys: ["{OTHER}"]', acme=f'tenant: acme\nkeys: ["{HASH}"]')
     assert policies.has_keys
-    assert policies.key_hashes == {HASH: ACME, OTHER: DEFAULT_TENANT}
+    assert policies.keys == {HASH: (Key(HASH), ACME), OTHER: (Key(OTHER), DEFAULT_TENANT)}
 
 
 def test_a_tenant_inherits_settings_and_joins_aliases() -> None:

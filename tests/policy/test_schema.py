@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.policy.effective import CacheSalt, Mode
+from gateway.policy.keys import Key
 from gateway.policy.schema import parse_document
 from gateway.types import OutputFormat, TaskName
 from tests.policy.examples import document, node, problems_of
@@ -27,7 +28,7 @@ models:
 """
     )
     assert found.tenant == "acme"
-    assert [key.value for key in found.keys] == [HASH]
+    assert [key.value for key in found.keys] == [Key(HASH)]
     assert found.settings["mode"].value is Mode.SHADOW
     assert found.settings["isolation.cache_salt"].value is CacheSalt.USER
     assert found.rules["max_images"].reason == "policies/acme.yaml:6 rules.max_images"
@@ -57,8 +58,8 @@ tasks:
 def test_all_mistakes_are_reported_at_once_with_line_path_and_suggestion() -> None:
     assert problems_of(SIX_MISTAKES) == [
         (
-            "policies/acme.yaml:2 keys.0: expected sha256: and 64 lower-case hex digits; keys are never written in the "
-            "clear, `vlm-gateway hash-key` makes the hash"
+            "policies/acme.yaml:2 keys.0: expected sha256: or hmac-sha256: and 64 lower-case hex digits; keys are "
+            "never written in the clear, `vlm-gateway hash-key` makes the hash"
         ),
         "policies/acme.yaml:3 hots: unknown key; did you mean hosts?",
         "policies/acme.yaml:5 rules.max_image: unknown key; did you mean max_images?",

@@ -16,7 +16,6 @@ from gateway.policy.values import (
     ChoiceList,
     Colour,
     Hosts,
-    KeyHashes,
     Kind,
     Name,
     Seconds,
@@ -55,8 +54,6 @@ HASH = "sha256:" + "0f" * 32
         (Hosts(), "any", None),
         (Hosts(), "none", ()),
         (Hosts(), '["*.example.com", a.example]', ("*.example.com", "a.example")),
-        (KeyHashes(), f'["{HASH}"]', (HASH,)),
-        (KeyHashes(), "[]", ()),
         (Name(), "org_1", "org_1"),
         (Aliases(), "{fast: Qwen/Qwen3-VL-8B, 'fast@ocr': b}", {"fast": "Qwen/Qwen3-VL-8B", "fast@ocr": "b"}),
     ],
@@ -103,10 +100,6 @@ def test_a_value_is_read(kind: Kind, text: str, value: object) -> None:
         (Hosts(), "['https://a.example/']", "without scheme, port or path"),
         (Hosts(), "['a.*.example']", "* only in front"),
         (Hosts(), "[[a]]", "found a list"),
-        (KeyHashes(), "one", "expected a list of key hashes"),
-        (KeyHashes(), "[sk-secret]", "keys are never written in the clear"),
-        (KeyHashes(), f"[{HASH.upper()}]", "64 lower-case hex digits"),
-        (KeyHashes(), "[[a]]", "64 lower-case hex digits"),
         (Name(), "a b", "a name of letters"),
         (Name(), "[a]", "a name of letters"),
         (Aliases(), "[a]", "a mapping from alias"),
@@ -119,12 +112,6 @@ def test_a_mistake_is_named(kind: Kind, text: str, words: str) -> None:
     with pytest.raises(BadValue) as caught:
         kind.parse(node(text))
     assert words in str(caught.value)
-
-
-def test_a_key_in_the_clear_is_not_repeated() -> None:
-    with pytest.raises(BadValue) as caught:
-        KeyHashes().parse(node("[sk-very-secret]"))
-    assert "very-secret" not in str(caught.value)
 
 
 def test_every_mistake_of_a_list_is_reported_with_its_place() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterable
 
 import aiohttp
@@ -16,6 +17,7 @@ from gateway.upstream import headers
 from gateway.upstream.engines.contract import ERROR_HEAD_BYTES, Engine
 from gateway.upstream.registry import Backend
 from gateway.upstream.settings import UpstreamSettings
+from gateway.upstream.tls import context_of
 from gateway.upstream.transport.connector import FreshConnector
 from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
@@ -44,8 +46,11 @@ class Transport:
         self._settings = settings
         self._session: aiohttp.ClientSession | None = None
         self._urls: dict[tuple[BackendName, str], URL] = {}
+        self._tls: dict[BackendName, ssl.SSLContext] = {}
 
     async def open(self) -> None:
+        """Raises ValueError for a backend's certificate files that cannot be used."""
+        self._tls = {each.backend_name: context_of(each) for each in self._settings.backends if each.is_https}
         self._session = aiohttp.ClientSession(
             connector=FreshConnector(self._settings.keepalive_s),
             request_class=_PlainRequest,
@@ -104,6 +109,7 @@ class Transport:
                     headers=outgoing.headers,
                     data=upload,
                     allow_redirects=False,
+                    ssl=self._tls.get(backend.name, True),
                     middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
                 )
         except (aiohttp.ClientError, OSError) as error:

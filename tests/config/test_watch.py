@@ -1,0 +1,70 @@
+"""What counts as a change on disk, and when it is acted on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from gateway.config.watch import fingerprint, watch
+
+
+def test_edits_additions_and_removals_change_it(tmp_path: Path) -> None:
+    file, folder = tmp_path / "gateway.yaml", tmp_path / "policies"
+    folder.mkdir()
+    file.write_text("a")
+    seen = [fingerprint([file, folder])]
+
+    def changes() -> bool:
+        seen.append(fingerprint([file, folder]))
+        return seen[-1] != seen[-2]
+
+    assert not changes()
+    file.write_text("bb")
+    assert changes()
+    (folder / "acme.yaml").write_text("tenant: acme")
+    assert changes()
+    (folder / ".acme.yaml.swp").write_text("an editor's own file")
+    assert not changes()
+    (folder / "acme.yaml").unlink()
+    assert changes()
+    file.unlink()
+    assert changes()
+
+
+def test_a_swapped_configmap_is_a_change(tmp_path: Path) -> None:
+    """Kubernetes: files are links to ..data/file, and ..data is a link that is replaced as a whole."""
+    for version in ("one", "two"):
+        (tmp_path / f"..{version}").mkdir()
+        written = tmp_path / f"..{version}" / "default.yaml"
+        written.write_text("mode: shadow")
+        os.utime(written, ns=(1, 1))
+    (tmp_path / "..data").symlink_to("..one")
+    (tmp_path / "default.yaml").symlink_to("..data/default.yaml")
+    before = fingerprint([tmp_path])
+    assert len(before) == 1
+    (tmp_path / "..new").symlink_to("..two")
+    (tmp_path / "..new").rename(tmp_path / "..data")
+    assert fingerprint([tmp_path]) != before, "same name, size and time, another file"
+
+
+async def test_a_change_is_acted_on_once_it_holds_still(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("0")
+    acted: list[str] = []
+
+    async def changed() -> None:
+        acted.append(await asyncio.to_thread(file.read_text))
+
+    async with asyncio.timeout(10):
+        watching = asyncio.create_task(watch(lambda: [file], 0.005, changed))
+        for text in ("1", "22"):
+            file.write_text(text)
+            while text not in acted:
+                await asyncio.sleep(0.002)
+                if text not in acted:
+                    os.utime(file, ns=(1, 1))  # in case the first look came after the edit
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+    assert acted[-1] == "22"
+    assert len(acted) <= 4

@@ -1,0 +1,119 @@
+"""Mutual TLS towards engines, on real sockets: requests and probes alike."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gateway.ports import UpstreamRequest
+from gateway.types import BackendName
+from gateway.upstream.discover import Unanswered, fetch, probe_client
+from gateway.upstream.service import UpstreamService
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.upstream.tls import context_of
+from tests.upstream.scripted import SteadyClock, json_response
+
+
+@dataclass(frozen=True, slots=True)
+class Papers:
+    """A key and a self-signed certificate, in files."""
+
+    key: Path
+    certificate: Path
+
+
+def papers(folder: Path, name: str) -> Papers:
+    made = Papers(folder / f"{name}.key", folder / f"{name}.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
+         "-keyout", made.key, "-out", made.certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return made
+
+
+@asynccontextmanager
+async def engine(own: Papers, clients: Papers) -> AsyncIterator[str]:
+    """An engine that talks only to whom it knows."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.certificate, own.key)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(clients.certificate)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(json_response(b"{}", extra="Connection: close\r\n"))
+            await writer.drain()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    try:
+        yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+async def asked(settings: BackendSettings) -> int:
+    """The status of one request and one probe, which must agree."""
+    service = UpstreamService(UpstreamSettings((settings,), discovery_timeout_s=0.1), SteadyClock())
+    await service.start()
+    try:
+        response = await service.forward(BackendName("e"), UpstreamRequest("GET", "/v1/models", "", (), (), 0))
+        while await response.chunk():
+            pass
+        response.close()
+    finally:
+        await service.stop()
+    async with probe_client(5.0, (settings,)) as client:
+        assert (await fetch(client, settings, "/health"))[0] == response.status
+    return response.status
+
+
+async def test_the_engine_is_shown_our_papers_and_shows_its_own(tmp_path: Path) -> None:
+    engines, ours, strangers = (papers(tmp_path, name) for name in ("engine", "gateway", "stranger"))
+    async with engine(engines, ours) as url:
+        ca = str(engines.certificate)
+        good = BackendSettings(
+            url, "e", tls_ca_file=ca, tls_cert_file=str(ours.certificate), tls_key_file=str(ours.key)
+        )
+        assert await asked(good) == 200
+        for bad in (
+            BackendSettings(url, "e", tls_ca_file=ca),
+            BackendSettings(
+                url, "e", tls_ca_file=ca, tls_cert_file=str(strangers.certificate), tls_key_file=str(strangers.key)
+            ),
+            BackendSettings(url, "e", tls_cert_file=str(ours.certificate), tls_key_file=str(ours.key)),
+        ):
+            with pytest.raises(Exception) as failed:  # noqa: PT011 - which of the two the handshake's end decides
+                await asked(bad)
+            assert not isinstance(failed.value, AssertionError)
+            async with probe_client(5.0, (bad,)) as client:
+                with pytest.raises(Unanswered):
+                    await fetch(client, bad, "/health")
+
+
+def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
+    ours = papers(tmp_path, "gateway")
+    (tmp_path / "empty.pem").write_text("")
+    for broken in (str(tmp_path / "empty.pem"), str(tmp_path / "missing.pem")):
+        with pytest.raises(ValueError, match=rf"backend e: .*{Path(broken).name}"):
+            context_of(BackendSettings("https://x", "e", tls_ca_file=broken))
+    with pytest.raises(ValueError, match=r"backend e: .*gateway\.pem"):
+        context_of(BackendSettings("https://x", "e", tls_cert_file=str(ours.certificate)))
+    with pytest.raises(ValueError, match="https"):
+        BackendSettings("http://x", "e", tls_ca_file="f")
+    with pytest.raises(ValueError, match="tls_cert_file"):
+        BackendSettings("https://x", "e", tls_key_file="f")
