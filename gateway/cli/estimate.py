@@ -140,6 +140,8 @@ def _clip_of(text: str) -> Clip | None:
         return read_clip(text)
     except GatewayError as error:
         raise fail(f"{text}: {error.message}", code=2) from None
+    except OSError:
+        return None  # whoever reads sizes says why
 
 
 def _show(rows: list[dict[str, object]]) -> None:

@@ -167,7 +167,12 @@ class MediaConfig:
         maximum=19,
     )
     max_queue_jobs: int = setting(256, "Images that may wait for a worker; more are 503.", minimum=1)
-    prepared_cache_bytes: int = setting(256 << 20, "Prepared images kept in memory.", minimum=0, unit="bytes")
+    prepared_cache_bytes: int = setting(
+        256 << 20,
+        "Prepared images kept in memory; sampled videos may take a quarter of it beside them.",
+        minimum=0,
+        unit="bytes",
+    )
     max_prepared_bytes: int = setting(
         128 << 20, "Prepared images of one request together; more are 400.", minimum=1 << 20, unit="bytes"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 
 import numpy as np
@@ -77,6 +78,27 @@ def test_damage_is_the_files_fault(kind: str) -> None:
         with suppress(MediumUndecodable, MediumUnsupported, MediumTooLarge):
             found = LIBRARY.probe(damaged, sniffed(file[:64]), LIMIT)
             LIBRARY.frames(damaged, found, ClipPlan("v", Size(32, 32), tuple(range(0, 48, 2)), 90), 30.0)
+
+
+def test_titles_in_any_encoding_and_codecs_without_a_decoder_are_no_surprise() -> None:
+    file = clip()
+    assert probe(file.replace(b"isomiso2", b"isom\xff\xfe\xfd2")).frames == 48
+    assert probe(clip("avi").replace(b"Lavf", b"L\xe4\xf6f")).frames == 48
+    with pytest.raises((MediumUnsupported, MediumUndecodable)):
+        probe(file.replace(b"avc1", b"zzzz"))
+
+
+def test_random_damage_is_one_of_the_documented_errors() -> None:
+    chance = random.Random(7)
+    files = {kind: clip(kind) for kind in KINDS}
+    for _ in range(120):
+        file = bytearray(files[chance.choice(sorted(files))])
+        container = sniffed(bytes(file[:64]))
+        for _ in range(chance.choice((1, 3, 20))):
+            file[chance.randrange(min(len(file), chance.choice((200, 4000))))] = chance.randrange(256)
+        with suppress(MediumUndecodable, MediumUnsupported, MediumTooLarge, MediumTooLong):
+            found = LIBRARY.probe(bytes(file), container, LIMIT)
+            LIBRARY.frames(bytes(file), found, ClipPlan("v", Size(32, 32), (0, 9), 90), 0.5)
 
 
 def test_most_of_the_frames_must_be_there() -> None:
