@@ -14,6 +14,7 @@ from gateway.clips import ClipWork, explained
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
+from gateway.frames import spread
 from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
@@ -127,7 +128,7 @@ async def _tell(
     }
     call = within_count(policy, call, tree)
     findings = [error.code for error in check_declared(policy, call)]
-    facts = await _look(body, call, policy, ports, world, findings)
+    call, facts = spread(policy, call, await _look(body, call, policy, ports, world, findings))
     served = world.book.beside_text(served, call.text_bytes, call.message_count)
     kept = await plan_kept(policy, served, call, facts, ports, tree)
     call, facts, plans = kept.call, kept.facts, kept.plans

@@ -33,6 +33,7 @@ from gateway.errors import (
     TooComplex,
 )
 from gateway.exchange import Ports, Watch, World, conclude, new_record
+from gateway.frames import spread
 from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.omission import within_count
@@ -129,7 +130,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
                 await clips.look(body, ports.clips, x.world, record.findings)
                 clips.note(record)
                 watch.lap("fetch")
-            facts: Sequence[SourceFacts] = () if looked is None else looked.facts
+            call, facts = spread(policy, call, () if looked is None else looked.facts)
             served = x.world.book.beside_text(served, call.text_bytes, call.message_count)
             kept = await plan_kept(policy, served, call, facts, ports, skeleton.tree)
             call, facts, plans = kept.call, kept.facts, kept.plans

@@ -30,7 +30,7 @@ def leave_out(call: Call, dropped: Collection[int], tree: JsonObject) -> Call:
     """The call without these images; its tree, which tokenizers read, has the texts in their places afterwards."""
     if not dropped:
         return call
-    omitted = tuple(call.images[index] for index in sorted(dropped))
+    omitted = tuple(call.images[index] for index in sorted(dropped) if not call.images[index].frame)
     for image in omitted:
         _mark(tree, image)
     places = {image.part for image in omitted}
@@ -43,6 +43,12 @@ def leave_out(call: Call, dropped: Collection[int], tree: JsonObject) -> Call:
             pointer for pointer in call.foreign_fields if not any(pointer[: len(place)] == place for place in places)
         ),
     )
+
+
+def whole_parts(call: Call, dropped: Collection[int]) -> Collection[int]:
+    """With one frame or page of a source all of it is left out: they are one part of the request."""
+    parts = {call.images[index].part for index in dropped}
+    return {index for index, image in enumerate(call.images) if image.part in parts} if dropped else dropped
 
 
 def marker_part(image: ImagePart) -> dict[str, str]:

@@ -14,7 +14,7 @@ from gateway.omission import marker_json
 from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
 from gateway.routing.ask import Decision
-from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
+from gateway.splice.edit import InsertAfter, Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
 from gateway.types import (
     Call,
     EngineKind,
@@ -84,9 +84,12 @@ def edits_of(
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
     operations += [SetValue(part.part, (marker_json(part),)) for part in call.omitted]
-    made = {part.pointer: image for part, image in prepared}
+    made = {(part.pointer, part.frame): image for part, image in prepared}
     for part in call.images:
-        image = made.get(part.pointer)
+        image = made.get((part.pointer, part.frame))
+        if part.frame:
+            operations += [] if image is None else [InsertAfter(part.part, _further_part(part, image))]
+            continue
         if part.retype:
             operations.append(SetMember(part.part, "type", b'"image_url"'))
         if image is not None:
@@ -113,6 +116,17 @@ def _delivery(part: ImagePart, image: Prepared) -> tuple[Operation, ...]:
             return (SetValue(part.pointer[:-1], (before, bare, b'"}')),)
         case _:
             assert_never(part.form)
+
+
+def _further_part(part: ImagePart, image: Prepared) -> tuple[bytes | memoryview, ...]:
+    """A frame or page behind the first, as a part of its own in the same form."""
+    if part.form is not ImageForm.DATA_URL:
+        bare = memoryview(image.data_url)[image.data_url.index(b",") + 1 :]
+        head = b'{"type":"image","source":{"type":"base64","media_type":"' + image.format.media_type.encode()
+        return head + b'","data":"', bare, b'"}}'
+    if part.pointer[-1] == "url" or part.wrap:
+        return b'{"type":"image_url","image_url":{"url":"', image.data_url, b'"}}'
+    return b'{"type":"input_image","image_url":"', image.data_url, b'"}'
 
 
 def server_timing(stages: Sequence[tuple[str, float]]) -> str:

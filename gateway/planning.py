@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import Ports, World
+from gateway.frames import as_engine_sees
 from gateway.models.book import Computed, ModelBook, ServedModel
 from gateway.models.caps import Caps, plan_within
 from gateway.models.family import TargetReason
@@ -19,7 +20,7 @@ from gateway.models.kv import request_kv_bytes
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
-from gateway.omission import leave_out
+from gateway.omission import leave_out, whole_parts
 from gateway.policy.dropping import images_too_large
 from gateway.policy.effective import ColourProfile, EffectivePolicy, Excess, Geometry, Orientation, Truncated
 from gateway.ports import Accepts, Body, MediaScope, PromptCount
@@ -109,7 +110,7 @@ async def plan_kept(
     if policy.shadow or not plans or (policy.max_total_pixels is None and policy.max_image_tokens is None):
         return Kept(call, facts, plans)
     pixels, tokens = [plan.target.pixels for plan in plans], [plan.after.tokens for plan in plans]
-    dropped = images_too_large(policy, call, pixels, tokens)
+    dropped = whole_parts(call, images_too_large(policy, call, pixels, tokens))
     if not dropped:
         return Kept(call, facts, plans)
     left = leave_out(call, dropped, tree)
@@ -285,7 +286,7 @@ async def count_prompt(
     """The prompt by the model's own tokenizer; ``None`` where none is configured, or only the engine can tell."""
     if world.prompts is None or not world.prompts.covers(served.name, dialect):
         return None
-    return await world.prompts.count(served.name, body, tree, call.text_bytes)
+    return await world.prompts.count(served.name, body, as_engine_sees(tree, call.images), call.text_bytes)
 
 
 def cost_of(estimate: TokenEstimate, plans: Sequence[ImagePlan], video_patches: int = 0) -> RequestCost:

@@ -17,6 +17,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import World
 from gateway.media import video
 from gateway.media.clip_source import sniffed
+from gateway.media.codecs.probe import sniff
 from gateway.media.shm import HeapBody
 from gateway.models.book import ServedModel
 from gateway.models.video import Clip, processed_size, rules_of, video_tokens
@@ -52,8 +53,8 @@ class ProcessedClip:
 
 
 def is_video(head: bytes) -> bool:
-    """Whether a file is a video by its first bytes; a GIF counts as an image."""
-    return sniffed(head) in _VIDEOS
+    """Whether a file is a video by its first bytes; GIF, AVIF and HEIC count as images."""
+    return sniff(head) is None and sniffed(head) in _VIDEOS
 
 
 def read_clip(text: str) -> Clip | None:

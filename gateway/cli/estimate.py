@@ -18,7 +18,7 @@ from gateway.cli.clips import clip_row, read_clip
 from gateway.cli.output import fail, show_json, show_table
 from gateway.config.policies import PolicyProblems, load_policies
 from gateway.errors import GatewayError
-from gateway.media.codecs.probe import probe_all
+from gateway.media.codecs.probe import probe_all, sniff
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
 from gateway.models.checkpoint import Checkpoint
@@ -32,7 +32,7 @@ from gateway.models.video import Clip
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
-from gateway.types import ImageTokens, Size, TenantId
+from gateway.types import ImageFormat, ImageTokens, Probe, Size, TenantId
 
 _PIXELS = re.compile(r"^\d{1,9}(x\d{1,9}){0,4}$")
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
@@ -65,11 +65,19 @@ def read_size(text: str) -> Size:
     try:
         if not path.is_file():
             raise fail(f"{text} is neither a size (1280x720) nor a file.", code=2)
-        return probe_all(path.read_bytes()).upright
+        return _look_at(path.read_bytes()).upright
     except GatewayError as error:
         raise fail(f"{text}: {error.message}", code=2) from None
     except OSError as error:
         raise fail(f"{text[:128]}: cannot be read: {error.strerror}", code=2) from None
+
+
+def _look_at(data: bytes) -> Probe:
+    if sniff(data) is not ImageFormat.PDF:
+        return probe_all(data)
+    from gateway.media.codecs.decoders import look_at  # noqa: PLC0415  loads every image library
+
+    return look_at(data, documents=True)
 
 
 def read_pixels(text: str) -> int:

@@ -23,6 +23,7 @@ from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
 from gateway.errors import GatewayError
 from gateway.exchange import World
+from gateway.frames import spread
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
 from gateway.media.fetch import Fetcher
@@ -32,12 +33,13 @@ from gateway.planning import media_scope, plan_images, served_model
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PrepareJob, SourceRef
-from gateway.types import Call, ImagePart, LongString, Span
+from gateway.types import Call, ImagePart, ImagePlan, LongString, Prepared, Span
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
+    stem: str
     row: dict[str, object]
     file: bytes | None
     suffix: str
@@ -93,10 +95,11 @@ def _write(images: list[Path], done: list[_Done], output: Path) -> None:
     """Write each result under its image's name; a name that is taken, by an original above all, gets a number."""
     output.mkdir(parents=True, exist_ok=True)
     taken = {path.resolve() for path in images}
-    for path, result in zip(images, done, strict=True):
+    for result in done:
         if result.file is None:
             continue
-        names = itertools.chain([path.stem], (f"{path.stem}-{number}" for number in itertools.count(2)))
+        stem = result.stem
+        names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
         targets = (output / f"{name}.{result.suffix}" for name in names)
         target = next(target for target in targets if target.resolve() not in taken)
         taken.add(target.resolve())
@@ -109,9 +112,9 @@ async def _all(images: list[Path], media: MediaService, world: World, policy: Ef
     try:
         with Progress(console=Console(stderr=True), transient=True, disable=len(images) < 2) as progress:
             bar = progress.add_task("images", total=len(images))
-            done = []
+            done: list[_Done] = []
             for path in images:
-                done.append(await _one(path, await asyncio.to_thread(path.read_bytes), media, world, policy))
+                done += await _one(path, await asyncio.to_thread(path.read_bytes), media, world, policy)
                 progress.advance(bar)
             return done
     finally:
@@ -124,30 +127,37 @@ async def _video(path: Path, data: bytes, media: MediaService, world: World, pol
     except GatewayError as error:
         say(f"{path.name}: {error.message}")
         row = {"image": path.name, "bytes": len(data), "error": error.code, "why": error.code, "message": error.message}
-        return _Done(row, None, "")
-    return _Done(done.row, done.file, done.suffix)
+        return _Done(path.stem, row, None, "")
+    return _Done(path.stem, done.row, done.file, done.suffix)
 
 
-async def _one(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> _Done:
+async def _one(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> list[_Done]:
+    """What becomes of one file: of an animation or document as many images as the policy takes."""
     if is_video(data[:64]):
-        return await _video(path, data, media, world, policy)
+        return [await _video(path, data, media, world, policy)]
     url = b"data:application/octet-stream;base64," + pybase64.b64encode(data)
     body = HeapBody(url)
     source = LongString(Span(0, len(url)), has_escapes=False)
     ref = SourceRef(path.name, source)
-    part = ImagePart(("image",), (), source, 0)
+    part = ImagePart(("images", 0), ("images", 0), source, 0)
     call = Call(policy.model, False, False, None, (part,), 0, 1)
     row: dict[str, object] = {"image": path.name, "bytes": len(data)}
     try:
         scope = media_scope(policy, world)
         looked = await media.look(body, (ref,), scope)
         served = served_model(world.book, policy, ())
-        plan = plan_images(policy, served, call, looked.facts, media.plan_version)[0]
-        result = (await media.prepare(body, looked, (PrepareJob(ref, looked.facts[0], plan),), scope))[0].prepared
+        call, facts = spread(policy, call, looked.facts)
+        plans = plan_images(policy, served, call, facts, media.plan_version)
+        jobs = [PrepareJob(ref, fact, plan) for fact, plan in zip(facts, plans, strict=True)]
+        results = await media.prepare(body, looked, jobs, scope)
     except GatewayError as error:
         say(f"{path.name}: {error.message}")
-        return _Done(row | {"error": error.code, "why": error.code, "message": error.message}, None, "")
-    row |= {
+        return [_Done(path.stem, row | {"error": error.code, "why": error.code, "message": error.message}, None, "")]
+    return [_made(path.stem, row, plan, result.prepared) for plan, result in zip(plans, results, strict=True)]
+
+
+def _made(stem: str, row: dict[str, object], plan: ImagePlan, result: Prepared) -> _Done:
+    row = row | {
         "original": str(plan.original),
         "delivered": str(result.size),
         "bytes_delivered": result.file_byte_count,
@@ -158,4 +168,4 @@ async def _one(path: Path, data: bytes, media: MediaService, world: World, polic
         "why": ", ".join(change.value for change in plan.changes if change.value != "data_url") or "passed untouched",
     }
     file = pybase64.b64decode(result.data_url.partition(b",")[2])
-    return _Done(row, file, {"jpeg": "jpg"}.get(result.format.value, result.format.value))
+    return _Done(stem, row, file, {"jpeg": "jpg"}.get(result.format.value, result.format.value))

@@ -18,16 +18,23 @@ _EXAMINE_S_PER_BYTE = 1.0e-9
 _EXAMINE_FLOOR_S = 0.5e-3
 _PREPARE_FLOOR_S = 2.0e-3
 # Decode, resize and encode, per source pixel.
-_S_PER_PIXEL = {ImageFormat.JPEG: 7.5e-9, ImageFormat.PNG: 12e-9, ImageFormat.WEBP: 12e-9}
+_S_PER_PIXEL = {
+    ImageFormat.JPEG: 7.5e-9,
+    ImageFormat.PNG: 12e-9,
+    ImageFormat.WEBP: 12e-9,
+    ImageFormat.HEIC: 75e-9,
+    ImageFormat.JPEG2000: 100e-9,
+}
 _OTHER_S_PER_PIXEL = 25e-9
 # Coefficients are decoded scan by scan: each further scan costs about a tenth of a baseline decode.
 _SCAN_SHARE = 0.1
 
 # Bytes per pixel, held against `python -m benchmarks memory`. JPEG: RGBX of the pixels left when shrunk on load. PNG:
-# RGB and the resizer's RGBX. Others: the animation decoder's canvas, or a whole-image buffer twice.
+# RGB and the resizer's RGBX. JPEG 2000: 32 bits a sample. Others: the animation decoder's canvas, or a whole-image
+# buffer twice.
 _RGBX_BYTES_PER_PIXEL = 4
 _PROGRESSIVE_BYTES_PER_PIXEL = 6  # coefficients of 4:4:4; held at any scale
-_BYTES_PER_PIXEL = {ImageFormat.PNG: 7}
+_BYTES_PER_PIXEL = {ImageFormat.PNG: 7, ImageFormat.JPEG2000: 24}
 _OTHER_BYTES_PER_PIXEL = 8
 _TARGET_BYTES_PER_PIXEL = 8  # resized RGBX, encoder's copy, encoded file
 
@@ -51,7 +58,9 @@ def expected_s(question: Question) -> float:
             if question.plan.keeps_file:
                 return _EXAMINE_FLOOR_S + decode_s
             probe = question.probe
-            pixel_s = probe.raster.pixels * _S_PER_PIXEL.get(probe.format, _OTHER_S_PER_PIXEL)
+            # A frame of an animation is composed of all before it; a page stands alone.
+            pictures = 1 if probe.format.is_document else 1 + question.plan.frame
+            pixel_s = probe.raster.pixels * pictures * _S_PER_PIXEL.get(probe.format, _OTHER_S_PER_PIXEL)
             return _PREPARE_FLOOR_S + decode_s + pixel_s * (1 + _SCAN_SHARE * (probe.scans - 1))
         case ExamineClip():
             return _EXAMINE_CLIP_S + question.source.length * _EXAMINE_S_PER_BYTE

@@ -62,7 +62,15 @@ class RemoveMember:
     key: str
 
 
-Operation: TypeAlias = "SetString | SetValue | Wrap | SetMember | RemoveMember"
+@dataclass(frozen=True, slots=True)
+class InsertAfter:
+    """Put a further element behind the one at ``pointer`` in its list; several for one place stand in their order."""
+
+    pointer: Pointer
+    chunks: tuple[Chunk, ...]
+
+
+Operation: TypeAlias = "SetString | SetValue | Wrap | SetMember | RemoveMember | InsertAfter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,7 @@ def edit(skeleton: Skeleton, operations: Sequence[Operation]) -> tuple[Edit, ...
         return ()
     values: dict[Pointer, SetString | SetValue | Wrap] = {}
     members: defaultdict[Pointer, _MemberChanges] = defaultdict(_MemberChanges)
+    further: defaultdict[Pointer, list[Chunk]] = defaultdict(list)
     for operation in operations:
         match operation:
             case SetString() | SetValue() | Wrap():
@@ -112,12 +121,17 @@ def edit(skeleton: Skeleton, operations: Sequence[Operation]) -> tuple[Edit, ...
             case RemoveMember(pointer, key):
                 members[pointer].removed.add(key)
                 members[pointer].values.pop(key, None)
+            case InsertAfter(pointer, chunks):
+                further[pointer] += (b",", *chunks)
             case _:
                 assert_never(operation)
-    spans = _spans(skeleton, [*values, *members])
+    spans = _spans(skeleton, [*values, *members, *further])
     edits = [edit for operation in values.values() for edit in _value_edits(operation, _at(spans, operation.pointer))]
     for pointer, changes in members.items():
         edits += _member_edits(_at(spans, pointer), changes, pointer)
+    for pointer, pieces in further.items():
+        stop = _at(spans, pointer).value.stop
+        edits.append(Edit(Span(stop, stop), tuple(pieces)))
     return _in_order(edits)
 
 

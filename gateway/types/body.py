@@ -65,6 +65,7 @@ class ImagePart:
     ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
     part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
     ``media_type`` was declared beside bare base64; ``text_type`` is that of a text part in the image's place.
+    ``frame`` counts the images made of one source; all but the first become parts behind this one.
     """
 
     pointer: Pointer
@@ -78,6 +79,7 @@ class ImagePart:
     form: ImageForm = ImageForm.DATA_URL
     media_type: str | None = None
     text_type: str = "text"
+    frame: int = 0
 
     @property
     def name(self) -> str:

@@ -3,6 +3,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from gateway.media.cost import expected_s, predicted_bytes
 from gateway.media.messages import Bytes, Examine, ExamineClip, Prepare, PrepareClip
 from gateway.types import Change, ClipPlan, ClipProbe, Container, ImageFormat, MediumKind, Probe, Size
@@ -63,3 +65,19 @@ def test_a_videos_frames_cost_by_what_lies_before_the_last_of_them() -> None:
     sound = ExamineClip(where, MediumKind.AUDIO, False, b"", 10**8, 10**8)
     assert expected_s(header) > 0
     assert predicted_bytes(header) > predicted_bytes(sound)
+
+
+def test_frames_cost_those_before_them_and_pages_do_not(kit: Any) -> None:
+    animation = prepare(kit, Probe(ImageFormat.GIF, Size(400, 300), frames=9))
+    ninth = msgspec.structs.replace(animation, plan=replace(animation.plan, frame=8))
+    assert expected_s(ninth) > 2 * expected_s(animation)
+    document = prepare(kit, Probe(ImageFormat.TIFF, Size(400, 300), frames=9))
+    assert expected_s(msgspec.structs.replace(document, plan=replace(document.plan, frame=8))) == expected_s(document)
+
+
+def test_the_slow_and_the_hungry_are_known(kit: Any) -> None:
+    heic, avif, jpeg2000 = (
+        prepare(kit, replace(PHOTO, format=kind)) for kind in (ImageFormat.HEIC, ImageFormat.AVIF, ImageFormat.JPEG2000)
+    )
+    assert expected_s(heic) > 2 * expected_s(avif)
+    assert predicted_bytes(jpeg2000) > 2 * predicted_bytes(avif)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.splice.edit import (
+    InsertAfter,
     Operation,
     RemoveMember,
     SetMember,
@@ -182,3 +183,13 @@ def test_hostile_strings_do_not_move_an_edit() -> None:
     tree = {"t": '\\"},{"model":"evil"' * 200, "model": "a", "u": "\\" * 700, "v": '"' * 700}
     body = json.dumps(tree).encode()
     assert json.loads(result(body, rename_model("b"))) == {**tree, "model": "b"}
+
+
+def test_further_elements_stand_behind_their_place_in_order() -> None:
+    body = b'{"a":[{"b":1}, 2]}'
+    inserted = result(
+        body, InsertAfter(("a", 0), (b"3", b"4")), SetMember(("a", 0), "c", b"5"), InsertAfter(("a", 0), (b"6",))
+    )
+    assert json.loads(inserted) == {"a": [{"b": 1, "c": 5}, 34, 6, 2]}
+    with pytest.raises(ValueError, match="no value"):
+        result(body, InsertAfter(("a", 7), (b"1",)))

@@ -11,9 +11,12 @@ from gateway.errors import ImageTooLarge, Rejected, UnsupportedFormat
 from gateway.policy.effective import FIRST, RuleValues, Several
 from gateway.policy.rule import Measured, Rule
 from gateway.policy.selections import Selections
+from gateway.types import ImageFormat
 
 # More pictures of one animation than this are a video, and have their own part types.
 _MAX_FRAMES = 16
+# Of these only the primary picture is decoded: no decoder here gives single frames safely.
+_UNSAMPLED = frozenset({ImageFormat.AVIF, ImageFormat.HEIC})
 
 
 def _measured(values: RuleValues, measured: Measured) -> Rejected | None:
@@ -23,6 +26,12 @@ def _measured(values: RuleValues, measured: Measured) -> Rejected | None:
         if values.animated.how is Several.REJECT:
             return UnsupportedFormat(
                 f"The image has {image.frames} frames, the policy accepts still images only.",
+                part=image.name,
+                rule="animated",
+            )
+        if values.animated.how is Several.MANY and image.format in _UNSAMPLED:
+            return UnsupportedFormat(
+                f"Frames of an animated {image.format.upper()} cannot be sampled; send GIF, WebP or PNG.",
                 part=image.name,
                 rule="animated",
             )

@@ -37,3 +37,12 @@ def test_pages_are_no_frames() -> None:
     assert RULE.measured is not None
     document = Measured([image(kind=ImageFormat.TIFF, frames=3)], estimate())
     assert RULE.measured(policy(animated=Selection(Several.REJECT)), document) is None
+
+
+def test_animations_of_which_only_the_primary_picture_is_decoded_cannot_be_sampled() -> None:
+    assert RULE.measured is not None
+    images = Measured([image(kind=ImageFormat.AVIF, frames=3)], estimate())
+    assert RULE.measured(policy(), images) is None
+    error = RULE.measured(policy(animated=Selection(Several.MANY, 2, "sample")), images)
+    assert error is not None
+    assert error.message == "Frames of an animated AVIF cannot be sampled; send GIF, WebP or PNG."
