@@ -8,7 +8,7 @@ blocks after a whole first frame (encoders that forget the trailer are common).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.errors import Undecodable
 from gateway.media.codecs.probe.window import EndOfData, Window
@@ -77,8 +77,8 @@ def first_frame(data: bytes) -> FirstFrame:
         raise Undecodable("The GIF ends within its header.")
     walk = _Walk(13 + _table_bytes(data[10]))
     _walk_blocks(Window(data, data, len(data)), walk, last_frame=1)
-    if walk.first is None:
-        raise Undecodable("The GIF holds no picture.")
+    if walk.first is None or not walk.frames:
+        raise Undecodable("The GIF holds no whole picture.")
     return walk.first
 
 
@@ -121,9 +121,12 @@ def _image(window: Window, walk: _Walk) -> None:
     if not width or not height:
         raise Undecodable("A frame of the GIF is empty.")
     walk.position += 10 + _table_bytes(packed) + 1
+    is_first = walk.first is None
+    if is_first:  # before its data: a frame that is cut off has a size all the same, and decoders make room for it
+        walk.first = FirstFrame(left, top, Size(width, height), walk.transparent_index, window.byte_count)
     _skip_sub_blocks(window, walk)
-    if walk.first is None:
-        walk.first = FirstFrame(left, top, Size(width, height), walk.transparent_index, walk.position)
+    if is_first and walk.first is not None:
+        walk.first = replace(walk.first, stop=walk.position)
     walk.frames += 1
     walk.transparent_index = False
 

@@ -31,6 +31,12 @@ def test_a_first_frame_beyond_the_canvas_enlarges_it() -> None:
     assert whole(gif(gif_frame(FULL, 1), gif_frame((48, 16, 64, 32), 1))).raster == Size(64, 32)
 
 
+def test_a_cut_first_frame_has_its_size_all_the_same() -> None:
+    cut = gif(gif_frame((0, 0, 30_000, 20_000), 1, pixels=600))[:200]
+    found = whole(cut)
+    assert (found.raster, found.complete) == (Size(30_000, 20_000), False), "which is what a decoder makes room for"
+
+
 def test_a_missing_trailer_is_forgiven_between_blocks_only() -> None:
     data = gif(gif_frame(FULL, 0))
     assert whole(data[:-1]).complete
