@@ -55,6 +55,6 @@ def draw_pictures(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "broken.png").write_bytes(drawn.png(64, 64)[:60])
     (folder / "drawing.png").write_bytes(drawn.png(320, 256))
-    (folder / "photograph.jpg").write_bytes(drawn.jpeg(2000, 1500))
+    (folder / "photograph.jpg").write_bytes(drawn.photograph(2000, 1500))
     (folder / "turned.jpg").write_bytes(drawn.turned_jpeg(640, 480, 6))
     return folder

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 CAP_PIXELS = 1280 * 32 * 32
 ALICE, BOB = "vgw-alice-0123456789", "vgw-bob-0123456789"
 # A photograph above the cap, and a drawing that conforms.
-BIG, SMALL = drawn.jpeg(2000, 1500), drawn.png(448, 448)
+BIG, SMALL = drawn.photograph(2000, 1500), drawn.png(448, 448)
 TOOL: ToolParam = {
     "name": "look_up",
     "input_schema": {

@@ -35,6 +35,15 @@ def jpeg(width: int, height: int, colour: tuple[int, int, int] = RED) -> bytes:
     return bytes(simplejpeg.encode_jpeg(plain(width, height, colour), quality=90))
 
 
+def photograph(width: int, height: int) -> bytes:
+    """A JPEG that no lossless file could hold as small: soft shapes under the noise of a sensor."""
+    across, down = numpy.meshgrid(numpy.linspace(0, 9, width), numpy.linspace(0, 7, height))
+    soft = 128 + 60 * numpy.sin(across) * numpy.cos(down)
+    noise = numpy.random.default_rng(7).normal(0, 14, (height, width, 3))
+    pixels = numpy.clip(soft[..., None] + noise, 0, 255).astype(numpy.uint8)
+    return bytes(simplejpeg.encode_jpeg(pixels, quality=90))
+
+
 def vips(pixels: Pixels, suffix: str, **options: object) -> bytes:
     return bytes(pyvips.Image.new_from_array(pixels).copy(interpretation="srgb").write_to_buffer(suffix, **options))
 
