@@ -1,6 +1,7 @@
-"""``python -m benchmarks NAME [--json] [--images DIR] [--rounds N]``: one measurement, as a table or as JSON.
+"""``python -m benchmarks NAME [--json] [--images DIR] [--rounds N] [--plot FILE]``: one measurement.
 
 A benchmark is a module with ``run(options) -> dict`` and ``table(report) -> list[str]``; a new one is one line here.
+With ``chart(report) -> str`` it can be drawn as well.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import cast
 from benchmarks.timing import Options
 
 _BENCHMARKS = {
+    "elision": ("benchmarks.elision", "what a growing conversation keeps of its prefix, by how images are left out"),
     "image": ("benchmarks.image", "a worker's whole job on a picture against the best native steps for its pixels"),
     "memory": ("benchmarks.memory", "what a picture adds to a worker's memory, against what was predicted for it"),
     "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
@@ -33,6 +35,8 @@ def main() -> None:
     module = import_module(_BENCHMARKS[arguments.name][0])
     run = cast("Callable[[Options], dict[str, object]]", module.run)
     report = run(Options(images=arguments.images, rounds=arguments.rounds))
+    if arguments.plot is not None:
+        arguments.plot.write_text(cast("Callable[[dict[str, object]], str]", module.chart)(report), encoding="utf-8")
     if arguments.json:
         print(json.dumps(report, indent=1))
         return
@@ -49,7 +53,11 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--images", type=Path, metavar="DIR", help="measure your own pictures")
     parser.add_argument("--rounds", type=int, help="how often each contender runs")
-    return parser.parse_args()
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the figure as well (elision)")
+    arguments = parser.parse_args()
+    if arguments.plot is not None and not hasattr(import_module(_BENCHMARKS[arguments.name][0]), "chart"):
+        parser.error(f"{arguments.name} has no figure")
+    return arguments
 
 
 if __name__ == "__main__":

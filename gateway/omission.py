@@ -20,7 +20,7 @@ _MARKER_BYTES = len(MARKER.encode())
 
 
 def within_count(policy: EffectivePolicy, call: Call, tree: JsonObject) -> Call:
-    """The call without the images that are too many to be looked at; shadow mode leaves all."""
+    """The call without the images that go before they are looked at; shadow mode leaves all."""
     if not call.images or policy.shadow:
         return call
     return leave_out(call, images_to_drop(policy, call), tree)
@@ -43,12 +43,6 @@ def leave_out(call: Call, dropped: Collection[int], tree: JsonObject) -> Call:
             pointer for pointer in call.foreign_fields if not any(pointer[: len(place)] == place for place in places)
         ),
     )
-
-
-def whole_parts(call: Call, dropped: Collection[int]) -> Collection[int]:
-    """With one frame or page of a source all of it is left out: they are one part of the request."""
-    parts = {call.images[index].part for index in dropped}
-    return {index for index, image in enumerate(call.images) if image.part in parts} if dropped else dropped
 
 
 def marker_part(image: ImagePart) -> dict[str, str]:

@@ -20,8 +20,8 @@ from gateway.models.kv import request_kv_bytes
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
-from gateway.omission import leave_out, whole_parts
-from gateway.policy.dropping import images_too_large
+from gateway.omission import leave_out
+from gateway.policy.dropping import batches_beyond, images_too_large
 from gateway.policy.effective import ColourProfile, EffectivePolicy, Excess, Geometry, Orientation, Truncated
 from gateway.ports import Accepts, Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
@@ -106,16 +106,44 @@ async def plan_kept(
     tree: JsonObject,
 ) -> Kept:
     """`plan_all`, and again without the oldest images where all together are too large and the policy drops those."""
+    if policy.history is not None and policy.history.tokens is not None and facts and not policy.shadow:
+        call, facts = await _within_history(policy, served, call, facts, ports, tree)
     plans = await plan_all(policy, served, call, facts, ports)
     if policy.shadow or not plans or (policy.max_total_pixels is None and policy.max_image_tokens is None):
         return Kept(call, facts, plans)
     pixels, tokens = [plan.target.pixels for plan in plans], [plan.after.tokens for plan in plans]
-    dropped = whole_parts(call, images_too_large(policy, call, pixels, tokens))
+    dropped = images_too_large(policy, call, pixels, tokens)
     if not dropped:
         return Kept(call, facts, plans)
     left = leave_out(call, dropped, tree)
     facts = [fact for index, fact in enumerate(facts) if index not in dropped]
     return Kept(left, facts, await plan_all(policy, served, left, facts, ports))
+
+
+async def _within_history(
+    policy: EffectivePolicy,
+    served: ServedModel,
+    call: Call,
+    facts: Sequence[SourceFacts],
+    ports: Ports,
+    tree: JsonObject,
+) -> tuple[Call, Sequence[SourceFacts]]:
+    """Without the batches of oldest images above the history's tokens.
+
+    Priced as they would be with all room they may have: what shares a budget out among the images of a request makes
+    old ones smaller with each new one, and where the frontier stands may not depend on that. Priced again afterwards,
+    because in some families images cost more when there are fewer of them.
+    """
+    alone = replace(policy, max_total_pixels=None, max_image_tokens=None)
+    history = policy.history
+    while history is not None and history.tokens is not None:
+        plans = await plan_all(alone, served, call, facts, ports)
+        dropped = batches_beyond(history, call, [plan.after.tokens for plan in plans], history.tokens)
+        if not dropped:
+            break
+        call = leave_out(call, dropped, tree)
+        facts = [fact for index, fact in enumerate(facts) if index not in dropped]
+    return call, facts
 
 
 def plan_images(

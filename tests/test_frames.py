@@ -16,8 +16,9 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import Undecodable
 from gateway.frames import as_engine_sees, sampled, spread
-from gateway.omission import leave_out, whole_parts
+from gateway.omission import leave_out
 from gateway.outgoing import edits_of
+from gateway.policy.dropping import oldest_beyond
 from gateway.policy.effective import Mode, Selection, Several
 from gateway.record import ExchangeRecord
 from gateway.splice.edit import edit, splice
@@ -159,9 +160,10 @@ def test_a_tree_without_frames_is_the_same_tree() -> None:
 
 def test_a_source_is_left_out_as_a_whole() -> None:
     asked, _ = spread(SAMPLE, call(part(0), part(1)), [facts(GIF), facts(STILL)])
-    dropped = whole_parts(asked, {1})
-    assert dropped == {0, 1, 2}
-    assert whole_parts(asked, ()) == ()
+    dropped = oldest_beyond(asked.images, [1] * 4, 3)
+    assert dropped == (0, 1, 2)
+    assert oldest_beyond(asked.images, [1] * 4, 4) == ()
+    assert oldest_beyond(asked.images[:3], [1] * 3, 1) == ()
     tree: Any = {"messages": [{"content": [{}, {}]}]}
     left = leave_out(asked, dropped, tree)
     assert (len(left.images), len(left.omitted)) == (1, 1)

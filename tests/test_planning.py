@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.errors import AspectRatioExceeded, ModelNotFound
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
-from gateway.planning import cap_of, cost_of, estimate_request, media_scope, plan_all, plan_images, served_model
-from gateway.policy.effective import Excess, Geometry, Mode, OnExcess
+from gateway.planning import (
+    Kept,
+    cap_of,
+    cost_of,
+    estimate_request,
+    media_scope,
+    plan_all,
+    plan_images,
+    plan_kept,
+    served_model,
+)
+from gateway.policy.effective import EffectivePolicy, Excess, Geometry, History, Mode, OnExcess
 from gateway.types import Change, ImageForm, Size
 from tests.journey.driver import drive
 from tests.journey.fakes import MODEL, facts, view
@@ -116,3 +130,47 @@ def test_buckets_are_the_sizes_that_images_get() -> None:
     bucketed = policy(max_pixels=1_000_000, buckets=(Size(448, 448), Size(896, 896)))
     (plan,) = plan_images(bucketed, served, call(part()), [facts(Size(2048, 2048))], "v")
     assert (plan.target, plan.after.tokens) == (Size(896, 896), 784)
+
+
+def kept_of(given: EffectivePolicy, images: int, sizes: Sequence[Size]) -> Kept:
+    served = served_model(BOOK, policy(), VIEWS)
+    ports = Setting(b"{}").scene().ports
+    content: list[Any] = [{"type": "image_url", "image_url": {"url": "data:,"}} for _ in range(images)]
+    tree: dict[str, Any] = {"messages": [{"role": "user", "content": content}]}
+    asked = call(*[part(index) for index in range(images)])
+    found: list[Kept] = []
+
+    async def plan() -> None:
+        known = [facts(size, number=index) for index, size in enumerate(sizes)]
+        found.append(await plan_kept(given, served, asked, known, ports, tree))
+
+    drive(plan())
+    return found[0]
+
+
+def test_batches_go_by_the_tokens_of_each_image_whatever_is_shared_out_afterwards() -> None:
+    each = kept_of(policy(), 1, [Size(512, 512)]).plans[0].after.tokens
+    history = History(tokens=6 * each, batch=3, keep_newest=2)
+    for images, omitted in ((6, 0), (7, 3), (9, 3), (10, 6)):
+        sizes = [Size(512, 512)] * images
+        kept = kept_of(policy(history=history), images, sizes)
+        assert [image.name for image in kept.call.omitted] == [part(index).name for index in range(omitted)]
+        assert len(kept.call.images) == len(kept.facts) == len(kept.plans) == images - omitted
+        assert sum(plan.after.tokens for plan in kept.plans) <= 6 * each
+        shared = kept_of(policy(history=history, max_image_tokens=3 * each), images, sizes)
+        assert len(shared.call.omitted) == omitted
+        assert sum(plan.after.tokens for plan in shared.plans) <= 3 * each
+    assert not kept_of(policy(history=history, mode=Mode.SHADOW), 10, [Size(512, 512)] * 10).call.omitted
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=24), st.integers(100, 9_000), st.integers(1, 5))
+def test_no_more_tokens_than_the_trigger_are_left_and_no_frontier_goes_back(
+    sides: list[int], tokens: int, batch: int
+) -> None:
+    history = policy(history=History(tokens=tokens, batch=batch, keep_newest=2))
+    frontier = 0
+    for images in range(1, len(sides) + 1, 3):
+        kept = kept_of(history, images, [Size(32 * side, 32 * side) for side in sides[:images]])
+        assert sum(plan.after.tokens for plan in kept.plans) <= tokens or len(kept.plans) <= 2
+        assert len(kept.call.omitted) >= frontier
+        frontier = len(kept.call.omitted)

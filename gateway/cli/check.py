@@ -23,7 +23,7 @@ from gateway.policy.shown import told
 from gateway.wiring import load_world
 
 # What "no value" means, where it does not mean "no limit", and what an empty one means.
-_NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host"}
+_NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host", "history": "none"}
 _EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none"}
 
 

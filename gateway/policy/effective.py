@@ -93,6 +93,21 @@ class OnExcess:
     max_video_tokens: Excess = Excess.SHRINK
 
 
+@dataclass(frozen=True, slots=True)
+class History:
+    """When the oldest images of a conversation are left out, ``batch`` at a time: above any of the triggers.
+
+    ``bytes`` are those of image files that came inline, ``tokens`` those of images as planned. The newest
+    ``keep_newest`` always stay.
+    """
+
+    images: int | None = None
+    bytes: int | None = None
+    tokens: int | None = None
+    batch: int = 10
+    keep_newest: int = 4
+
+
 class Video(StrEnum):
     """What a backend gets of a video: the file as it came, or frames sampled by the model's own rule."""
 
@@ -210,6 +225,7 @@ class RuleValues:
     answer_coordinates: Coordinates
     disclosure: Disclosure
     on_excess: OnExcess
+    history: History | None
     buckets: tuple[Size, ...]
     max_image_tokens: int | None
     max_prompt_tokens: int | None

@@ -42,7 +42,8 @@ def entries_once(node: MappingNode, mistakes: list[Mistake]) -> Iterator[Entry]:
         yield entry
 
 
-def _unknown(entry: Entry, known: Mapping[str, object] | list[str]) -> Mistake:
+def unknown_entry(entry: Entry, known: Mapping[str, object] | list[str]) -> Mistake:
+    """The mistake of a key that is not among those known, with the nearest of them."""
     key = shortened(entry.key)
     return Mistake(entry.line, f"unknown key{nearest(key, known)}", key)
 
@@ -68,7 +69,7 @@ class ActionsByRule:
         for entry in entries_once(node, mistakes):
             known = EXCESS_ACTIONS.get(entry.key)
             if known is None:
-                mistakes.append(_unknown(entry, EXCESS_ACTIONS))
+                mistakes.append(unknown_entry(entry, EXCESS_ACTIONS))
                 continue
             try:
                 actions[entry.key] = Excess(Choice(Excess, known).parse(entry.node))
@@ -101,7 +102,7 @@ class ActionsByField:
         mistakes: list[Mistake] = []
         for entry in entries_once(node, mistakes):
             if entry.key != _OTHERS and entry.key not in ENGINE_FIELDS:
-                mistakes.append(_unknown(entry, [_OTHERS, *sorted(ENGINE_FIELDS)]))
+                mistakes.append(unknown_entry(entry, [_OTHERS, *sorted(ENGINE_FIELDS)]))
                 continue
             try:
                 actions[entry.key] = FieldAction(words.parse(entry.node))
@@ -142,7 +143,7 @@ class AmountsByWord:
         mistakes: list[Mistake] = []
         for entry in entries_once(node, mistakes):
             if entry.key not in names:
-                mistakes.append(_unknown(entry, names))
+                mistakes.append(unknown_entry(entry, names))
                 continue
             try:
                 amounts[entry.key] = self.amount.parse(entry.node)

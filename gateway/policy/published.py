@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 
+from gateway.policy.histories import Histories
 from gateway.policy.keys import Keys
 from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
@@ -79,7 +80,7 @@ def _shown(kind: Kind, value: object) -> str:
     """A value as one would write it in a policy file."""
     match value:
         case None:
-            return (kind.word or "") if isinstance(kind, Amount) else "any"
+            return (kind.word or "") if isinstance(kind, Amount | Histories) else "any"
         case () if isinstance(kind, Steps | Rates):
             return "none"
         case () if isinstance(kind, AmountsByWord):

@@ -9,7 +9,7 @@ from dataclasses import fields
 from enum import StrEnum
 
 from gateway.policy.choose import ChooseRule
-from gateway.policy.effective import EngineFields, OnExcess
+from gateway.policy.effective import EngineFields, History, OnExcess
 from gateway.types import Size
 
 
@@ -24,6 +24,10 @@ def plain(value: object) -> object:
             return others.value
         case EngineFields(others=others, named=named):
             return {"others": others.value} | {name: action.value for name, action in named}
+        case History():
+            triggers = {"images": value.images, "bytes": value.bytes, "tokens": value.tokens}
+            told_triggers = {name: amount for name, amount in triggers.items() if amount is not None}
+            return {"trigger": told_triggers, "batch": value.batch, "keep_newest": value.keep_newest}
         case Size() | ChooseRule():
             return str(value)
         case dict():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.policy.effective import EngineFields, FieldAction, Mode, OnExcess
+from gateway.policy.effective import EngineFields, FieldAction, History, Mode, OnExcess
 from gateway.policy.shown import plain, told
 from gateway.types import ImageFormat, Size
 
@@ -24,6 +24,7 @@ from gateway.types import ImageFormat, Size
         ((Size(4, 5),), "[4x5]"),
         (((1, 8000), (21, 2000)), "{1: 8000, 21: 2000}"),
         ((("high", None), ("low", 4000)), "{high: none, low: 4000}"),
+        (History(images=20, tokens=9), "{trigger: {images: 20, tokens: 9}, batch: 10, keep_newest: 4}"),
         (EngineFields(FieldAction.STRIP), "strip"),
         (EngineFields(FieldAction.STRIP, (("uuid", FieldAction.ALLOW),)), "{others: strip, uuid: allow}"),
     ],
