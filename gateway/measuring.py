@@ -53,7 +53,15 @@ async def judge(world: World, ports: Ports, policy: EffectivePolicy, served: Ser
     # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
     context_tokens = served.context_tokens if served.is_exact else None
     kv_bytes = kv_bytes_of(policy, served, given.estimate)
-    errors = check_measured(policy, measured, given.estimate, context_tokens, kv_bytes=kv_bytes, clips=given.clips)
+    errors = check_measured(
+        policy,
+        measured,
+        given.estimate,
+        context_tokens,
+        kv_bytes=kv_bytes,
+        clips=given.clips,
+        prompt_field=given.call.prompt_field,
+    )
     saved = given.estimate.image_tokens if policy.shadow and given.plans else None
     return Judged([error.code for error in errors], saved)
 

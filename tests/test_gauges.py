@@ -74,6 +74,10 @@ def test_what_a_store_is_asked_is_counted_and_timed() -> None:
     text = metrics.render().decode()
     assert 'vlmgw_state_operations_total{operation="take",result="ok"} 1.0' in text
     assert 'vlmgw_state_seconds_count{operation="take"} 1.0' in text
+    store_observer(metrics)("renew", "timeout", 0.002)
+    text = metrics.render().decode()
+    assert 'vlmgw_state_operations_total{operation="renew",result="timeout"} 1.0' in text
+    assert 'vlmgw_state_seconds_count{operation="other"} 1.0' in text
 
 
 class Hands:

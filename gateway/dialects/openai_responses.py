@@ -76,6 +76,7 @@ class OpenAIResponses:
             wants_usage=True,
             output_limit_tokens=fields.count(tree, "max_output_tokens", at_least=0),
             output_limit_field="max_output_tokens",
+            prompt_field="input",
             images=tuple(reader.images),
             text_bytes=reader.text_bytes,
             message_count=items,

@@ -26,6 +26,9 @@ _MEASURED = tuple(rule.measured for rule in RULES if rule.measured is not None)
 _OF_TEXT = tuple(rule for rule in RULES if not rule.of_images and not rule.of_clips)
 _DECLARED_OF_TEXT = tuple(rule.declared for rule in _OF_TEXT if rule.declared is not None)
 _MEASURED_OF_TEXT = tuple(rule.measured for rule in _OF_TEXT if rule.measured is not None)
+# As much of a list and of a name as a message holds; 253 characters are a whole name (RFC 1035 §2.3.4, in text).
+_HOSTS_TOLD = 8
+_HOST_CHARACTERS = 253
 _REMOTE = re.compile(r"https?://", re.IGNORECASE)
 
 
@@ -56,10 +59,14 @@ def check_measured(
     images: Sequence[MeasuredImage],
     estimate: TokenEstimate,
     context_tokens: int | None,
+    *,
     clips: Sequence[MeasuredClip] = (),
     kv_bytes: int | None = None,
+    prompt_field: str = "messages",
 ) -> tuple[GatewayError, ...]:
     """Check sizes, formats and tokens once they are known. ``None``: not known, not checked.
+
+    What is too much of the whole prompt names the body's field that holds it.
 
     Raises ImageTooLarge, UnsupportedFormat, TooManyTokens, MediumTooLarge, MediumTooLong, ContextTooLong; in shadow
     mode returns them.
@@ -69,6 +76,8 @@ def check_measured(
     found = [error for check in checks if (error := check(effective, measured)) is not None]
     if context_tokens is not None and estimate.prompt_lower_bound + 1 > context_tokens:
         found.append(_too_long(estimate, context_tokens))
+    for error in found:
+        error.at(prompt_field)
     return _deliver(effective, found)
 
 
@@ -114,9 +123,17 @@ def _blocked_sources(
             continue
         host = _host(image.source)
         if host is not None and not any(host_matches(pattern, host) for pattern in hosts):
-            message = f"The policy lets no {what} be fetched." if not hosts else None
-            blocked.append(SourceBlocked(message, part=image.name, rule="hosts"))
+            blocked.append(SourceBlocked(_not_among(host, hosts, what), part=image.name, rule="hosts"))
     return blocked
+
+
+def _not_among(host: str, hosts: tuple[str, ...], what: str) -> str:
+    """Names nothing that the tenant does not know: its own request's host and its own policy's list."""
+    if not hosts:
+        return f"The policy lets no {what} be fetched."
+    more = f" and {len(hosts) - _HOSTS_TOLD} more" if len(hosts) > _HOSTS_TOLD else ""
+    allowed = ", ".join(hosts[:_HOSTS_TOLD]) + more
+    return f"The policy lets no {what} be fetched from {host[:_HOST_CHARACTERS]}; allowed: {allowed}."
 
 
 def _host(url: str) -> str | None:

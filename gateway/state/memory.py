@@ -14,8 +14,7 @@ from gateway.quota.gcra import MICROSECONDS, charged, refunded, wait_us
 from gateway.quota.store import Denied, Granted
 from gateway.types import TenantId
 
-# Longer than any request may last, so only what a bug lost ever expires here; a shared store has shorter ones, renewed.
-_LEASE_S = 3_600.0
+_FOR_EVER_US = 2**62
 _NOTHING: Mapping[Unit, int] = {}
 _EMPTY: Mapping[tuple[Unit, int], int] = {}
 
@@ -32,13 +31,15 @@ class MemoryStore:
     """`quota.store.Store` in plain numbers. Keeps the sums of what is in flight per tenant, and a number per bucket.
 
     A lease that is not renewed ends what it belongs to; equal leases expire in the order of opening or renewal, so the
-    dictionary's own order serves and no heap is needed.
+    dictionary's own order serves and no heap is needed. Without leases, as a gateway has it that shares its budgets
+    with nobody, a reservation lasts until it is ended: it cannot outlive its owner, which is this very process, and a
+    request may take as long as it takes.
     """
 
-    def __init__(self, lease_s: float = _LEASE_S) -> None:
-        if lease_s <= 0:
+    def __init__(self, lease_s: float | None = None) -> None:
+        if lease_s is not None and lease_s <= 0:
             raise ValueError(f"a lease of {lease_s} s would end before it begins")
-        self._lease_us = int(lease_s * MICROSECONDS)
+        self._lease_us = _FOR_EVER_US if lease_s is None else int(lease_s * MICROSECONDS)
         self._open: dict[ReservationId, _Entry] = {}
         self._in_flight: dict[TenantId, dict[Unit, int]] = {}
         self._tats_us: dict[TenantId, dict[tuple[Unit, int], int]] = {}

@@ -75,7 +75,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _counter(
         "tenant_requests_total",
-        "Exchanges by tenant and how they ended.",
+        "Exchanges by tenant and how they ended; failed: by our or a backend's fault (requests_total, errors_total).",
         "Who sends it?",
         "Talk to the tenant, or change its policy.",
         "tenant",
@@ -249,12 +249,11 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "tenant",
     ),
     _counter(
-        "budget_decisions_total",
-        "Reservations granted and refused.",
+        "tenant_budget_refusals_total",
+        "Reservations refused, by tenant.",
         "Who is held back?",
-        "Raise the tenant's budget.",
+        "Raise the tenant's budget; see budget_refusals_total for the limit.",
         "tenant",
-        "decision",
     ),
     _gauge(
         "state_degraded",
@@ -278,7 +277,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _histogram(
         "state_seconds",
-        "Until the shared store has answered.",
+        "Until the shared store has answered: take, on the requests' path, and all else.",
         "What does the store cost?",
         "Move it nearer.",
         "operation",
@@ -314,7 +313,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _counter(
         "upstream_requests_total",
-        "Requests sent to backends by result.",
+        "Requests sent to backends by result; not_its_fault: ended by us or the client (errors_total).",
         "Which backend fails?",
         "Look at the backend.",
         "backend",

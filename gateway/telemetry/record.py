@@ -11,7 +11,15 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from gateway.errors import BackendsFull, InFlightExhausted, KvBudgetExhausted, RateExceeded
+from gateway.errors import (
+    BackendLost,
+    BackendsFull,
+    BackendTimeout,
+    BackendUnreachable,
+    InFlightExhausted,
+    KvBudgetExhausted,
+    RateExceeded,
+)
 from gateway.record import ExchangeRecord, stage_totals
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
@@ -23,6 +31,24 @@ _NOT_OURS = frozenset({"read", "reserve", "forward", "relay"})
 _NOT_OURS_REMOTE = _NOT_OURS | {"fetch"}
 
 _BUDGET_CODES = frozenset(error.code for error in (KvBudgetExhausted, InFlightExhausted, RateExceeded, BackendsFull))
+
+# What a backend may be blamed for, by code: a label of every backend, so only these few.
+_BACKEND_CODES = frozenset(error.code for error in (BackendUnreachable, BackendLost, BackendTimeout))
+# Outcomes that are no tenant's: as many tenants as there are, told apart only where nobody is told apart from another.
+_FAILED = {"backend_failed": "failed", "backend_refused": "failed", "bug": "failed"}
+
+
+def upstream_result(outcome: str, code: str | None) -> str:
+    """How a request ended for the backend chosen for it: ok, backend_refused, its failure's code, or not_its_fault.
+
+    What else may end a request once a backend is chosen (an image that does not decode, a bug) says nothing of that
+    backend; errors_total has its code.
+    """
+    if outcome in ("ok", "client_gone"):
+        return "ok"
+    if code is None:
+        return outcome
+    return code if code in _BACKEND_CODES else "not_its_fault"
 
 
 def image_bucket(images: int) -> str:
@@ -72,7 +98,7 @@ class ExchangeRecorder:
         m = self._metrics
         tenant = x.tenant if x.tenant is not None and self._is_tenant(x.tenant) else OTHER
         m.inc("requests_total", x.dialect, x.outcome)
-        m.inc("tenant_requests_total", tenant, x.outcome)
+        m.inc("tenant_requests_total", tenant, _FAILED.get(x.outcome, x.outcome))
         if x.code is not None:
             m.inc("errors_total", x.code)
         ended = x.ended_s if x.ended_s is not None else x.started_s
@@ -92,10 +118,8 @@ class ExchangeRecorder:
             self._count_clips(x)
         if x.stripped_fields:
             m.inc("stripped_fields_total", by=len(x.stripped_fields))
-        if "reserve" in stages:
-            m.inc("budget_decisions_total", tenant, "granted")
-        elif x.code in _BUDGET_CODES:
-            m.inc("budget_decisions_total", tenant, "refused")
+        if x.code in _BUDGET_CODES and "reserve" not in stages:
+            m.inc("tenant_budget_refusals_total", tenant)
             m.inc("budget_refusals_total", x.rule or OTHER)
         self._count_tokens(x, tenant)
         self._count_upstream(x, stages.get("forward"))
@@ -189,8 +213,7 @@ class ExchangeRecorder:
             m.inc("upstream_retries_total", reason)
         if x.backend is None:
             return
-        result = "ok" if x.outcome in ("ok", "client_gone") else x.code or x.outcome
-        m.inc("upstream_requests_total", x.backend, result)
+        m.inc("upstream_requests_total", x.backend, upstream_result(x.outcome, x.code))
         if x.decision_reason is not None:
             m.inc("route_decisions_total", x.decision_reason)
         images = x.images_passed + x.images_shrunk + x.images_recoded

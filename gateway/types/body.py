@@ -129,6 +129,7 @@ class Call:
     omitted: tuple[ImagePart, ...] = ()
     has_tools: bool = False
     output_limit_field: str = "max_tokens"
+    prompt_field: str = "messages"
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ def test_a_plain_request() -> None:
         text_bytes=2,
         message_count=1,
         output_limit_field="max_output_tokens",
+        prompt_field="input",
     )
     assert read(LongString(Span(0, 700), has_escapes=False, text_byte_count=699)).text_bytes == 699
 

@@ -94,6 +94,27 @@ def test_a_prompt_that_leaves_no_room_for_output_is_refused_with_context_and_est
         "The prompt needs at least 1036 tokens (1026 of them for images) and one more for output, "
         "the model's context holds 1000."
     )
+    assert (caught.value.part, caught.value.rule) == ("messages", "context")
+
+
+@pytest.mark.parametrize("key", ["max_prompt_tokens", "max_kv_tokens", "max_kv_bytes"])
+def test_what_is_too_much_of_the_whole_prompt_names_the_field_that_holds_it(key: str) -> None:
+    with pytest.raises(TooManyTokens) as caught:
+        check_measured(policy(**{key: 5}), [], estimate(20, 0), None, kv_bytes=600, prompt_field="input")
+    assert (caught.value.part, caught.value.rule) == ("input", key)
+    assert "the limit is 5." in caught.value.message
+
+
+def test_a_host_that_is_not_allowed_is_named_with_those_that_are() -> None:
+    listed = tuple(f"h{number}.example" for number in range(10))
+    (error,) = check_declared(
+        policy(mode=Mode.SHADOW, hosts=listed), call(part(0, "https://u@Other.example/a.png?k=1"))
+    )
+    assert (error.part, error.rule) == (part(0, "x").name, "hosts")
+    assert error.message == (
+        "The policy lets no images be fetched from other.example; allowed: "
+        + ", ".join(listed[:8]) + " and 2 more."
+    )  # fmt: skip
 
 
 def test_an_exact_count_is_said_to_be_one() -> None:

@@ -75,6 +75,18 @@ def test_leases_end_in_order_and_renewal_moves_one_back() -> None:
     assert store.in_flight(A, Unit.KV_TOKENS) == 100
 
 
+def test_without_leases_a_request_may_last_for_days() -> None:
+    rate = Rate(100, 100)
+    store = MemoryStore()
+    store.take(claim(80, Charge(Unit.TOKENS, 80, rate)), ONE, NOW_US)
+    days_later_us = NOW_US + 7 * 86_400 * MICROSECONDS
+    assert store.expire(days_later_us) == ()
+    assert isinstance(store.take(claim(30), TWO, days_later_us), Denied)
+    assert store.in_flight(A, Unit.KV_TOKENS) == 80
+    assert store.settle(ONE, [200 * MICROSECONDS], days_later_us)
+    assert isinstance(store.take(claim(0, Charge(Unit.TOKENS, 1, rate)), TWO, days_later_us), Denied)
+
+
 def test_a_clock_that_steps_back_ends_nothing_early() -> None:
     store = MemoryStore(lease_s=10)
     store.take(claim(1), ONE, NOW_US)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,16 +16,19 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.dialects import DIALECTS
 from gateway.dialects.openai_chat import OpenAIChat
-from gateway.errors import Exhausted, all_errors
+from gateway.errors import Exhausted, RateExceeded, all_errors
 from gateway.exchange import outcome_of
+from gateway.gauges import store_observer
 from gateway.journey import travel
 from gateway.models.families import FAMILIES
+from gateway.quota.claim import Unit
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.state.scripts import SCRIPTS
 from gateway.telemetry.catalogue import DECLARATIONS, OTHER
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.metrics import Metrics
-from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket
-from gateway.types import Change, EngineKind, RequestId, TokenEstimate, Usage
+from gateway.telemetry.metrics import Metrics, Sample
+from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket, upstream_result
+from gateway.types import Change, EngineKind, MediumKind, RequestId, TokenEstimate, Usage
 from tests.journey.driver import drive
 from tests.journey.scenes import DATA_URL, SETTINGS, body
 from tests.journey.test_journey import STAGES
@@ -73,6 +77,13 @@ def test_the_plainest_exchange_counts_once_and_is_one_line() -> None:
     assert abs(lines[0]["time"] - time.time()) < 3600
     assert "images" not in lines[0]
     assert "usage" not in lines[0]
+
+
+def test_whose_fault_a_failure_was_is_not_told_by_tenant() -> None:
+    series, _ = counted(*(exchange(tenant="acme", outcome=each) for each in ("bug", "backend_failed", "shed")))
+    assert series["tenant_requests_total", "acme", "failed"] == 2
+    assert series["tenant_requests_total", "acme", "shed"] == 1
+    assert series["requests_total", "openai_chat", "bug"] == 1
 
 
 def test_a_tenant_that_is_not_configured_is_other() -> None:
@@ -161,12 +172,11 @@ def test_an_answer_without_usage_is_unverified_only_when_it_was_one() -> None:
     assert series["unverified_total", "openai_chat"] == 1
 
 
-def test_budget_decisions() -> None:
+def test_budget_refusals_by_tenant_and_by_rule() -> None:
     granted = exchange(tenant="acme", stages=[("reserve", 0.1)])
     refused = exchange(tenant="acme", outcome="shed", code="rate_limit_exceeded", rule="rates.images")
     series, lines = counted(granted, granted, refused, exchange(tenant="acme", code="not_json", outcome="rejected"))
-    decisions = {key[2]: value for key, value in series.items() if key[0] == "budget_decisions_total"}
-    assert decisions == {"granted": 2, "refused": 1}
+    assert series["tenant_budget_refusals_total", "acme"] == 1
     assert series["budget_refusals_total", "rates.images"] == 1
     assert lines[2]["rule"] == "rates.images"
 
@@ -223,35 +233,84 @@ def test_a_line_never_holds_a_payload_a_key_or_a_query(name: str) -> None:
     assert "QUJD" not in line
 
 
-def test_the_worst_fleet_stays_within_two_thousand_series() -> None:
-    """All outcomes, codes, stages and changes, with twenty tenants and eight backends."""
+def worst_fleet(tenants: int, backends: int) -> bytes:
+    """Everything that can be counted has been, for so many tenants and backends that serve a family each."""
+    names = [f"tenant-{number}" for number in range(tenants)]
+    fleet = [f"backend-{number}" for number in range(backends)]
     metrics, log = Metrics(), JsonLog(stream=io.BytesIO())
-    tenants = [f"tenant-{number}" for number in range(20)]
-    recorder = ExchangeRecorder(metrics, log, lambda name: name in tenants)
-    dialects = [*(dialect.name for dialect in DIALECTS), "unread", "pass_through", "models", "unknown"]
+    recorder = ExchangeRecorder(metrics, log, lambda name: name in names)
+    chat = [dialect.name for dialect in DIALECTS]
     plain = exchange(
-        stages=[(stage, 0.1) for stage in STAGES], first_byte_s=10.1, estimate=ESTIMATE, usage=Usage(9, 9, 9, 9),
-        changes={change.value: 1 for change in Change}, images_passed=1, images_shrunk=1, images_recoded=1,
-        stripped_fields=("x",), cache_queries=1, decision_reason="affinity",
+        stages=[(stage, 0.1) for stage in STAGES], first_byte_s=10.1, estimate=replace(ESTIMATE, video_tokens=9),
+        usage=Usage(9, 9, 9, 9, 9), changes={change.value: 1 for change in Change}, images_passed=1, images_shrunk=1,
+        images_recoded=1, images_omitted=1, stripped_fields=("x",), cache_queries=1, decision_reason="affinity",
+        clips={(kind.value, action): 1 for kind in MediumKind for action in ("passed", "sampled", "inlined")},
         retry_reasons=["connect", "refused", "draining", "body_not_sent"],
     )  # fmt: skip
     for outcome in OUTCOMES:
-        for tenant in [*tenants, "made-up"]:
+        for tenant in [*names, "made-up"]:
             recorder.record(replace(plain, tenant=tenant, outcome=outcome))
-        for dialect in dialects:
-            for stream in (False, True):
-                recorder.record(replace(plain, dialect=dialect, stream=stream, outcome=outcome))
-    for number in range(8):
-        for family in FAMILIES:
-            for engine in EngineKind:
-                recorder.record(replace(plain, backend=f"b-{number}", family=family.name, engine=engine.value))
-        for error in all_errors():
-            outcome = outcome_of(error())
-            backend = None if issubclass(error, Exhausted) else f"b-{number}"  # refused before a backend is chosen
-            recorder.record(replace(plain, backend=backend, code=error.code, outcome=outcome, rule="r"))
+        for dialect in [*chat, "estimate", "unread", "pass_through", "models", "unknown"]:
+            has_answer = dialect in {*chat, "unread", "pass_through"}
+            own = replace(plain, dialect=dialect, outcome=outcome, usage=None)
+            for stream in (False, True) if dialect in chat else (False,):
+                recorder.record(replace(own, stream=stream, first_byte_s=10.1 if has_answer else None))
+    for tenant in names:
+        recorder.record(exchange(tenant=tenant, outcome="shed", code=RateExceeded.code, rule="rates.images"))
+    count_failures(recorder, plain, fleet)
+    count_the_rest(metrics)
+    metrics.sample(lambda: worst_gauges(names, fleet))
     log.close()
-    lines = [line for line in metrics.render().decode().splitlines() if line.startswith("vlmgw_")]
-    assert len(lines) < 2_000
+    return metrics.render()
+
+
+def count_failures(recorder: ExchangeRecorder, plain: ExchangeRecord, fleet: Sequence[str]) -> None:
+    for unit in Unit:
+        for rule in (f"rates.{unit}", f"{unit}_in_flight"):
+            recorder.record(exchange(outcome="shed", code=RateExceeded.code, rule=rule))
+    for backend, family in zip(fleet, itertools.cycle(FAMILIES), strict=False):
+        for engine in EngineKind:
+            recorder.record(replace(plain, backend=backend, family=family.name, engine=engine.value))
+        for error in all_errors():
+            chosen = None if issubclass(error, Exhausted) else backend  # refused before a backend is chosen
+            recorder.record(replace(plain, backend=chosen, code=error.code, outcome=outcome_of(error()), rule="r"))
+
+
+def count_the_rest(metrics: Metrics) -> None:
+    observe = store_observer(metrics)
+    for script in SCRIPTS:
+        for result in ("ok", "closed", "denied", "down", "refused", "timeout"):
+            observe(script.name, result, 0.1)
+    for image in ("look", "prepare", "probe", "sample"):
+        metrics.observe("pool_task_seconds", 0.1, image)
+
+
+def worst_gauges(names: Sequence[str], fleet: Sequence[str]) -> Iterator[Sample]:
+    """As many series as `gauges` has for such a fleet."""
+    yield from (
+        (metric.name, (each,), 1.0)
+        for metric in DECLARATIONS
+        if metric.sampled
+        for label, values in (("tenant", names), ("backend", fleet))
+        if metric.labels == (label,)
+        for each in values
+    )
+    yield from ((metric.name, (), 1.0) for metric in DECLARATIONS if metric.sampled and not metric.labels)
+    for name, labels in (("pool_restarts_total", 12), ("sandbox_layer", 4), ("requests_inflight", 9)):
+        yield from ((name, (str(label),), 1.0) for label in range(labels))
+
+
+def test_the_worst_fleet_stays_within_two_thousand_series() -> None:
+    """Fifty tenants, twenty backends of as many families; all outcomes, codes, stages, changes, and all gauges."""
+    lines = [line for line in worst_fleet(50, 20).decode().splitlines() if not line.startswith("#")]
+    assert len(lines) <= 2_000
+
+
+def test_what_is_not_a_backends_fault_is_no_label_of_it() -> None:
+    assert upstream_result("ok", None) == upstream_result("client_gone", None) == "ok"
+    assert upstream_result("backend_refused", None) == "backend_refused"
+    assert upstream_result("backend_failed", "backend_timeout") == "backend_timeout"
+    assert upstream_result("rejected", "image_undecodable") == upstream_result("bug", "gateway_bug") == "not_its_fault"
 
 
 def test_records_are_counted_in_batches_and_before_a_scrape() -> None:
