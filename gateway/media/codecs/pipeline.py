@@ -27,7 +27,7 @@ from gateway.media.codecs.scaling import pixels_needed, stored_target
 from gateway.types import ImageFormat, ImagePlan, OutputFormat, Probe, Size
 
 # Part of every fingerprint; raised with any change here that changes bytes.
-_REVISION = 3
+_REVISION = 4
 _TURNS: Mapping[int, Image.Transpose] = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
