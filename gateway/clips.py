@@ -94,7 +94,7 @@ class ClipWork:
         except GatewayError as error:
             if not policy.shadow:
                 raise
-            findings.append(error.code)
+            findings.append(error.finding)
             self.close()
             self.items = ()
 

@@ -79,6 +79,11 @@ class GatewayError(Exception):
         super().__init__(self.message)
 
     @property
+    def finding(self) -> str:
+        """How shadow mode tells what it would have refused: the code, and the rule where one is behind it."""
+        return f"{self.code}:{self.rule}" if self.rule else self.code
+
+    @property
     def told_status(self) -> int:
         """The status a client gets: the policy's vendor's where it differs from ours."""
         return self.status if self.spelling is None else self.spelling.status

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
-from gateway.models.book import ModelBook
+from gateway.models.book import ModelBook, ServedModel
 from gateway.policy.choose import Asked
 from gateway.policy.effective import EffectivePolicy, Profile
 from gateway.policy.keys import Caller
@@ -35,7 +35,7 @@ from gateway.ports import (
     UpstreamResponse,
 )
 from gateway.quota.standing import Standing, rate_headers
-from gateway.record import ExchangeRecord, RequestHead
+from gateway.record import AskedFor, ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
@@ -43,6 +43,7 @@ from gateway.types import (
     Call,
     Change,
     ImagePlan,
+    MediumKind,
     SourceFacts,
     TenantId,
 )
@@ -171,6 +172,30 @@ def note_caller(record: ExchangeRecord, caller: Caller) -> None:
     record.tenant, record.key = caller.tenant, caller.key
 
 
+def note_call(record: ExchangeRecord, call: Call) -> None:
+    """What the body asks for."""
+    record.stream, record.model = call.stream, call.model
+    media = call.other_media
+    record.asked = AskedFor(
+        len(call.images),
+        tuple([image.detail for image in call.images]) if call.images else (),
+        sum([part.kind is MediumKind.VIDEO for part in media]) if media else 0,
+        sum([part.kind is MediumKind.AUDIO for part in media]) if media else 0,
+        call.message_count,
+        call.text_bytes,
+        call.output_limit_tokens,
+        call.choices,
+        call.has_tools,
+    )
+
+
+def note_served(record: ExchangeRecord, served: ServedModel) -> None:
+    """Which model it is, and the caps of it that plans go by."""
+    record.known_model, record.family = True, served.family.name
+    if record.asked is not None:
+        record.asked.max_pixels, record.asked.context_tokens = served.checkpoint.max_pixels, served.context_tokens
+
+
 def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
     """Which policy holds, and why that task."""
     record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
@@ -193,7 +218,7 @@ def policy_for(world: World, caller: Caller, head: RequestHead, call: Call) -> E
 
 def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:
     """What the images are as they came."""
-    record.facts_hits = cache_hits
+    record.facts_hits, record.sources = cache_hits, facts
     for fact in facts:
         record.image_bytes_in += fact.byte_count
         record.image_pixels_in += fact.probe.raster.pixels
@@ -205,6 +230,7 @@ def note_plans(record: ExchangeRecord, facts: Sequence[SourceFacts], plans: Sequ
     for fact, plan in zip(facts, plans, strict=True):
         record.image_tokens_original += plan.before.tokens
         record.image_pixels_out += plan.target.pixels
+        record.image_patches += plan.after.vit_patches
         record.geometry.append(_disclosed(plan))
         for change in plan.changes:
             record.changes[change.value] = record.changes.get(change.value, 0) + 1
@@ -238,7 +264,7 @@ def note_reservation(record: ExchangeRecord, reservation: Reservation) -> None:
     if not record.shadow:
         record.rate_headers = rate_headers(reservation.standing, record.dialect)
     if reservation.finding is not None:
-        record.findings.append(reservation.finding.code)
+        record.findings.append(reservation.finding.finding)
 
 
 def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView) -> None:

@@ -20,7 +20,7 @@ from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
 from gateway.models.positions import next_position
-from gateway.omission import within_count
+from gateway.omission import as_enforced, within_count
 from gateway.planning import (
     cost_of,
     count_prompt,
@@ -127,7 +127,7 @@ async def _tell(
         "context_tokens": served.context_tokens,
     }
     call = within_count(policy, call, tree)
-    findings = [error.code for error in check_declared(policy, call)]
+    findings = [error.finding for error in check_declared(policy, as_enforced(policy, call))]
     call, facts = spread(policy, call, await _look(body, call, policy, ports, world, findings))
     served = world.book.beside_text(served, call.text_bytes, call.message_count)
     kept = await plan_kept(policy, served, call, facts, ports, tree)
@@ -159,6 +159,7 @@ async def _tell(
     told["findings"] = findings
     if judged.shadow_image_tokens is not None:
         told["shadow_image_tokens"] = judged.shadow_image_tokens
+        told["shadow_changes"] = dict(judged.shadow_changes)
     claim = claim_of(policy, served, call, estimate, plans, views)
     limit = policy.kv_tokens_in_flight
     held = ports.budgets.inflight_kv_tokens(caller.tenant)
@@ -215,7 +216,7 @@ async def _look(
     except GatewayError as error:
         if not policy.shadow:
             raise
-        findings.append(error.code)
+        findings.append(error.finding)
         return ()
     looked.close()
     return looked.facts

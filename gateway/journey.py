@@ -36,7 +36,7 @@ from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.frames import spread
 from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
-from gateway.omission import within_count
+from gateway.omission import as_enforced, within_count
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     check_images,
@@ -111,16 +111,16 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
         record.request_bytes = body.stop - body.start
         skeleton = await _cut(body, ports)
         call = x.dialect.read(skeleton.tree)
-        record.stream, record.model = call.stream, call.model
+        frame.note_call(record, call)
         watch.lap("read")
         policy = frame.policy_for(x.world, caller, client.head, call)
         frame.note_policy(record, policy)
         views = ports.upstream.views()
         served = served_model(x.world.book, policy, views)
-        record.known_model, record.family = True, served.family.name
+        frame.note_served(record, served)
         watch.lap("resolve")
         call = within_count(policy, call, skeleton.tree)
-        record.findings += [error.code for error in check_declared(policy, call)]
+        record.findings += [error.finding for error in check_declared(policy, as_enforced(policy, call))]
         watch.lap("check")
         scope = media_scope(policy, x.world)
         looked = await _look(x, policy, body, call, scope)
@@ -150,7 +150,7 @@ async def _stages(x: _Exchange) -> None:  # noqa: PLR0915  # one statement per s
                 Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens),
             )
             record.findings += judged.findings
-            record.shadow_image_tokens = judged.shadow_image_tokens
+            record.shadow_image_tokens, record.shadow_changes = judged.shadow_image_tokens, judged.shadow_changes
             watch.lap("check")
             reservation = await ports.budgets.reserve(claim_of(policy, served, call, estimate, plans, views))
             try:
@@ -225,7 +225,7 @@ async def _look(x: _Exchange, policy: EffectivePolicy, body: Body, call: Call, s
     except GatewayError as error:
         if not policy.shadow:
             raise
-        x.record.findings.append(error.code)
+        x.record.findings.append(error.finding)
         return None
     finally:
         x.watch.lap("fetch")

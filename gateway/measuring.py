@@ -7,17 +7,18 @@ number (``planning``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World
 from gateway.models.book import ServedModel
-from gateway.planning import cap_of, estimate_request, kv_bytes_of, plan_all
+from gateway.planning import ON_LOOP_IMAGES, cap_of, estimate_request, kv_bytes_of
 from gateway.policy.check import check_measured
 from gateway.policy.effective import EffectivePolicy, Mode
 from gateway.policy.rule import MeasuredClip, MeasuredImage
 from gateway.ports import PromptCount
+from gateway.rehearsal import Rehearsal, rehearse
 from gateway.types import Call, ImagePlan, SourceFacts, TokenEstimate
 
 
@@ -36,16 +37,23 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Codes of what a policy in shadow mode would refuse, and the image tokens it would leave (``None``: enforced)."""
+    """What a policy in shadow mode would refuse, and else the image tokens it would leave and what it would change.
+
+    ``shadow_image_tokens`` None: enforced. Changes are counts by rule (`rehearsal.Rehearsal`).
+    """
 
     findings: list[str]
     shadow_image_tokens: int | None = None
+    shadow_changes: Mapping[str, int] = field(default_factory=dict)
 
 
 async def judge(world: World, ports: Ports, policy: EffectivePolicy, served: ServedModel, given: Planned) -> Judged:
     """Raises what `check_measured` raises; in shadow mode nothing of the policy's."""
+    rehearsal = None
     if policy.shadow and given.plans:
-        given = await _as_enforced(world, ports, policy, served, given)
+        rehearsal = await _rehearsal(ports, policy, served, given)
+        if rehearsal is not None:
+            given = _as_enforced(world, policy, served, given, rehearsal)
     measured = [
         MeasuredImage.of(part, fact, cap_of(policy, served), plan)
         for part, fact, plan in zip(given.call.images, given.facts, given.plans, strict=False)
@@ -62,20 +70,29 @@ async def judge(world: World, ports: Ports, policy: EffectivePolicy, served: Ser
         clips=given.clips,
         prompt_field=given.call.prompt_field,
     )
-    saved = given.estimate.image_tokens if policy.shadow and given.plans else None
-    return Judged([error.code for error in errors], saved)
+    findings = [error.finding for error in errors]
+    if not policy.shadow or not given.plans:
+        return Judged(findings)
+    return Judged(findings, given.estimate.image_tokens, {} if rehearsal is None else rehearsal.changes)
 
 
-async def _as_enforced(
-    world: World, ports: Ports, policy: EffectivePolicy, served: ServedModel, given: Planned
-) -> Planned:
-    """The same request with the plans that enforcement would make; as it is where there are none."""
-    enforced = replace(policy, mode=Mode.ENFORCE)
+async def _rehearsal(ports: Ports, policy: EffectivePolicy, served: ServedModel, given: Planned) -> Rehearsal | None:
+    """What enforcement would make of the images; ``None`` where it cannot be told."""
+    enforced, version = replace(policy, mode=Mode.ENFORCE), ports.media.plan_version
     try:
-        plans = await plan_all(enforced, served, given.call, given.facts, ports)
+        if len(given.facts) <= ON_LOOP_IMAGES:
+            return rehearse(enforced, served, given.call, given.facts, version)
+        return await ports.aside(lambda: rehearse(enforced, served, given.call, given.facts, version))
     except GatewayError:
-        return given
+        return None
+
+
+def _as_enforced(
+    world: World, policy: EffectivePolicy, served: ServedModel, given: Planned, rehearsal: Rehearsal
+) -> Planned:
+    """The same request with the images and plans that enforcement would leave."""
+    kept = rehearsal.kept
     estimate = estimate_request(
-        world.book, served, enforced, given.call, plans, given.counted, video_tokens=given.video_tokens
+        world.book, served, policy, kept.call, kept.plans, given.counted, video_tokens=given.video_tokens
     )
-    return replace(given, plans=plans, estimate=estimate)
+    return replace(given, call=kept.call, facts=kept.facts, plans=kept.plans, estimate=estimate)

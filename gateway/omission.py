@@ -26,13 +26,19 @@ def within_count(policy: EffectivePolicy, call: Call, tree: JsonObject) -> Call:
     return leave_out(call, images_to_drop(policy, call), tree)
 
 
-def leave_out(call: Call, dropped: Collection[int], tree: JsonObject) -> Call:
+def as_enforced(policy: EffectivePolicy, call: Call) -> Call:
+    """What the declared rules are to be held against: in shadow mode, the call as enforcement would have left it."""
+    return leave_out(call, images_to_drop(policy, call), None) if policy.shadow and call.images else call
+
+
+def leave_out(call: Call, dropped: Collection[int], tree: JsonObject | None) -> Call:
     """The call without these images; its tree, which tokenizers read, has the texts in their places afterwards."""
     if not dropped:
         return call
     omitted = tuple(call.images[index] for index in sorted(dropped) if not call.images[index].frame)
-    for image in omitted:
-        _mark(tree, image)
+    if tree is not None:
+        for image in omitted:
+            _mark(tree, image)
     places = {image.part for image in omitted}
     return replace(
         call,

@@ -41,7 +41,7 @@ from gateway.types import (
 )
 
 # In a tile family a plan under a cap takes up to a millisecond, and sharing a budget several of them for each image.
-_ON_LOOP_IMAGES = 8
+ON_LOOP_IMAGES = 8
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
@@ -78,16 +78,6 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
     )
 
 
-async def plan_all(
-    policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], ports: Ports
-) -> tuple[ImagePlan, ...]:
-    """`plan_images`; a request of many images is planned aside, so that no other waits for it."""
-    version = ports.media.plan_version
-    if len(facts) <= _ON_LOOP_IMAGES:
-        return plan_images(policy, served, call, facts, version)
-    return await ports.aside(lambda: plan_images(policy, served, call, facts, version))
-
-
 @dataclass(frozen=True, slots=True)
 class Kept:
     """The images that go on, with their plans; the call knows which were left out."""
@@ -105,10 +95,25 @@ async def plan_kept(
     ports: Ports,
     tree: JsonObject,
 ) -> Kept:
-    """`plan_all`, and again without the oldest images where all together are too large and the policy drops those."""
+    """`kept_images`; a request of many images is planned aside, so that no other waits for it."""
+    version = ports.media.plan_version
+    if len(facts) <= ON_LOOP_IMAGES:
+        return kept_images(policy, served, call, facts, version, tree)
+    return await ports.aside(lambda: kept_images(policy, served, call, facts, version, tree))
+
+
+def kept_images(
+    policy: EffectivePolicy,
+    served: ServedModel,
+    call: Call,
+    facts: Sequence[SourceFacts],
+    version: str,
+    tree: JsonObject | None,
+) -> Kept:
+    """`plan_images`, and again without the oldest where all are too large together and the policy leaves those out."""
     if policy.history is not None and policy.history.tokens is not None and facts and not policy.shadow:
-        call, facts = await _within_history(policy, served, call, facts, ports, tree)
-    plans = await plan_all(policy, served, call, facts, ports)
+        call, facts = _within_history(policy, served, call, facts, version, tree)
+    plans = plan_images(policy, served, call, facts, version)
     if policy.shadow or not plans or (policy.max_total_pixels is None and policy.max_image_tokens is None):
         return Kept(call, facts, plans)
     pixels, tokens = [plan.target.pixels for plan in plans], [plan.after.tokens for plan in plans]
@@ -117,16 +122,16 @@ async def plan_kept(
         return Kept(call, facts, plans)
     left = leave_out(call, dropped, tree)
     facts = [fact for index, fact in enumerate(facts) if index not in dropped]
-    return Kept(left, facts, await plan_all(policy, served, left, facts, ports))
+    return Kept(left, facts, plan_images(policy, served, left, facts, version))
 
 
-async def _within_history(
+def _within_history(
     policy: EffectivePolicy,
     served: ServedModel,
     call: Call,
     facts: Sequence[SourceFacts],
-    ports: Ports,
-    tree: JsonObject,
+    version: str,
+    tree: JsonObject | None,
 ) -> tuple[Call, Sequence[SourceFacts]]:
     """Without the batches of oldest images above the history's tokens.
 
@@ -137,8 +142,8 @@ async def _within_history(
     alone = replace(policy, max_total_pixels=None, max_image_tokens=None)
     history = policy.history
     while history is not None and history.tokens is not None:
-        plans = await plan_all(alone, served, call, facts, ports)
-        dropped = batches_beyond(history, call, [plan.after.tokens for plan in plans], history.tokens)
+        tokens = [plan.after.tokens for plan in plan_images(alone, served, call, facts, version)]
+        dropped = batches_beyond(history, call, tokens, history.tokens)
         if not dropped:
             break
         call = leave_out(call, dropped, tree)

@@ -5,11 +5,11 @@ Decided here: which facts are gathered. Not decided here: how they are shown (``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.policy.effective import Profile
-from gateway.types import HeaderList, RequestId, TokenEstimate, Usage
+from gateway.types import HeaderList, RequestId, SourceFacts, TokenEstimate, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,26 @@ def stage_totals(stages: Sequence[tuple[str, float]]) -> dict[str, float]:
 
 
 @dataclass(slots=True)
+class AskedFor:
+    """What the body asks for, in numbers; ``details`` of all images in their order, as the client wrote them.
+
+    ``max_pixels`` and ``context_tokens`` are the served model's (None: not known, or not come so far).
+    """
+
+    images: int
+    details: tuple[str | None, ...]
+    videos: int
+    audios: int
+    messages: int
+    text_bytes: int
+    output_limit_tokens: int | None
+    choices: int
+    has_tools: bool
+    max_pixels: int | None = None
+    context_tokens: int | None = None
+
+
+@dataclass(slots=True)
 class ExchangeRecord:
     """The facts of one exchange as they become known; the recorder turns them into metrics and one access line.
 
@@ -62,6 +82,8 @@ class ExchangeRecord:
     stream: bool = False
     shadow: bool = False
     profile: Profile | None = None
+    asked: AskedFor | None = None
+    sources: Sequence[SourceFacts] = ()
     request_bytes: int = 0
     forwarded_bytes: int = 0
     response_bytes: int = 0
@@ -75,6 +97,7 @@ class ExchangeRecord:
     image_pixels_in: int = 0
     image_pixels_out: int = 0
     image_tokens_original: int = 0
+    image_patches: int = 0
     images_known: int = 0
     image_digests: list[str] = field(default_factory=list)
     geometry: list[str] = field(default_factory=list)
@@ -90,6 +113,7 @@ class ExchangeRecord:
     video_tokens_expected: int | None = None
     findings: list[str] = field(default_factory=list)
     shadow_image_tokens: int | None = None
+    shadow_changes: Mapping[str, int] = field(default_factory=dict)
     trace_id: str | None = None
     stripped_fields: tuple[str, ...] = ()
     estimate: TokenEstimate | None = None

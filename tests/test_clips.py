@@ -142,7 +142,7 @@ def test_shadow_reports_and_changes_nothing() -> None:
     shadow = policy_set(default="mode: shadow\nrules: {video: frames, max_video_s: 1}\n")
     scene, body = sent(Setting(clip_body(VIDEO_URL), policies=shadow))
     assert url_of(body) == VIDEO_URL
-    assert scene.record.findings == ["medium_too_long"]
+    assert scene.record.findings == ["medium_too_long:max_video_s"]
     scene, body = sent(Setting(clip_body(VIDEO_URL), policies=shadow), error=MediumTooLarge())
     assert url_of(body) == VIDEO_URL
     assert scene.record.findings == ["medium_too_large"]

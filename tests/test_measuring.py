@@ -52,5 +52,5 @@ def test_shadow_mode_finds_what_would_be_refused_and_not_what_would_be_shrunk() 
     assert found.shadow_image_tokens is not None
     assert found.shadow_image_tokens <= 700
     rejecting = replace(shadow, max_image_tokens=None, on_excess=OnExcess(max_total_pixels=Excess.REJECT))
-    assert judged(rejecting).findings == ["image_too_large"]
-    assert judged(replace(shadow, max_image_tokens=1)).findings == ["too_many_tokens"]
+    assert judged(rejecting).findings == ["image_too_large:max_total_pixels"]
+    assert judged(replace(shadow, max_image_tokens=1)).findings == ["too_many_tokens:max_image_tokens"]

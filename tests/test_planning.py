@@ -19,7 +19,6 @@ from gateway.planning import (
     cost_of,
     estimate_request,
     media_scope,
-    plan_all,
     plan_images,
     plan_kept,
     served_model,
@@ -69,7 +68,7 @@ def test_many_images_are_planned_aside(images: int, trail: tuple[str, ...]) -> N
     planned = []
 
     async def plan() -> None:
-        planned.append(await plan_all(policy(max_pixels=262_144), served, asked, given, ports))
+        planned.append((await plan_kept(policy(max_pixels=262_144), served, asked, given, ports, {})).plans)
 
     assert drive(plan()).trail == trail
     assert planned == [plan_images(policy(max_pixels=262_144), served, asked, given, "test-1")]

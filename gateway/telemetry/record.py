@@ -21,6 +21,7 @@ from gateway.errors import (
     RateExceeded,
 )
 from gateway.record import ExchangeRecord, stage_totals
+from gateway.telemetry.asked import asked_line
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
@@ -254,6 +255,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "stream": x.stream or None,
         "shadow": x.shadow or None,
         "backend": x.backend,
+        "engine": x.engine,
         "decision": x.decision_reason,
         "attempts": x.attempts if x.attempts > 1 else None,
         "retries": x.retry_reasons or None,
@@ -262,6 +264,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "ttfb_ms": None if x.first_byte_s is None else _ms(x.first_byte_s - x.started_s),
     }
     line.update({key: value for key, value in optional.items() if value is not None})
+    if x.asked is not None:
+        line["asked"] = asked_line(x.asked, x.sources)
     if x.images_passed or x.images_shrunk or x.images_recoded:
         line["images"] = {
             "passed": x.images_passed,
@@ -274,6 +278,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
             "pixels_in": x.image_pixels_in,
             "pixels_out": x.image_pixels_out,
             "tokens_original": x.image_tokens_original,
+            "patches": x.image_patches,
             "digests": x.image_digests,
         }
     if x.clips:
@@ -298,6 +303,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         line["findings"] = x.findings
     if x.shadow_image_tokens is not None:
         line["shadow_image_tokens"] = x.shadow_image_tokens
+        if x.shadow_changes:
+            line["shadow_changes"] = dict(x.shadow_changes)
     return line
 
 

@@ -136,7 +136,7 @@ def test_shadow_mode_reports_and_changes_nothing() -> None:
     scene = traveled(setting)
     assert scene.upstream.sent[0][2] == setting.body
     assert scene.record.shadow
-    assert "too_many_images" in scene.record.findings
+    assert "too_many_images:max_images" in scene.record.findings
     assert scene.budgets.asked[0].shadow
 
 

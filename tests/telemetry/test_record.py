@@ -217,6 +217,9 @@ def test_a_line_never_holds_a_payload_a_key_or_a_query(name: str) -> None:
     setting = replace(SETTINGS[name], headers=(("Authorization", f"Bearer {private}"), ("Cookie", private)))
     images = (DATA_URL + "QUJD",) * len(setting.facts)
     content = json.loads(body(*images, stream=name.startswith("keep"), user=private, tools=[private]))
+    for each in content["messages"][0]["content"]:
+        if "image_url" in each:
+            each["image_url"]["detail"] = private
     content["messages"].append({"role": "system", "content": private})
     setting = replace(
         setting,
