@@ -146,6 +146,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
     m = settings.media
     pool = PoolSettings(
         workers=m.workers or cgroup_cpus(),
+        spare_workers=m.spare_workers,
         codec_backend=codec_backend(settings),
         job_deadline_s=m.job_deadline_s,
         worker_memory_bytes=m.worker_memory_bytes,

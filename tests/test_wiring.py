@@ -133,14 +133,15 @@ def test_a_tokenizer_is_loaded_once_and_faults_name_its_setting(tmp_path: Path) 
 
 def test_media_settings() -> None:
     made = media_settings(
-        given(media__workers=3, media__slab_bytes=1 << 27, media__job_deadline_s=4, media__worker_memory_bytes=1 << 28,
+        given(media__workers=3, media__spare_workers=2, media__slab_bytes=1 << 27, media__job_deadline_s=4,
+              media__worker_memory_bytes=1 << 28,
               media__max_queue_jobs=5, media__worker_nice=3, media__prepared_cache_bytes=6,
               media__max_prepared_bytes=1 << 21, media__facts_cache_entries=7), KEY,
     )  # fmt: skip
     pool = made.pool
     assert (pool.workers, pool.job_deadline_s, pool.worker_memory_bytes, pool.max_queue_jobs) == (3, 4.0, 1 << 28, 5)
     assert (made.slab_bytes, made.prepared_cache_bytes, made.facts_cache_entries) == (1 << 27, 6, 7)
-    assert (made.max_prepared_bytes, pool.worker_nice) == (1 << 21, 3)
+    assert (made.max_prepared_bytes, pool.worker_nice, pool.spare_workers) == (1 << 21, 3, 2)
     assert len(made.content_key) == 32
     assert made.content_key != KEY, "workers are told it, and must not be able to make cache salts"
     assert made.content_key == media_settings(Settings(), KEY).content_key

@@ -139,6 +139,12 @@ class MediaConfig:
     workers: int | None = setting(
         None, "Image worker processes; by default the CPUs of the cgroup.", minimum=1, maximum=256
     )
+    spare_workers: int = setting(
+        1,
+        "Further workers that stand ready (some 60 MB each) to take over at once where one is lost.",
+        minimum=0,
+        maximum=16,
+    )
     codec_backend: str = setting(
         "auto",
         "Resizer and encoder. A fleet runs one; start-up refuses when a named one is missing.",

@@ -1,8 +1,11 @@
 """The pool's worker processes as a crew: as many as configured, each with its state, replaced when lost, grown or old.
 
 Decided here: when a process is started, replaced and let go. Not decided here: what a worker does next and what its
-loss means for its job (``pool``, told through three calls). A replacement for a grown or old worker starts before the
-old one leaves; a worker that dies before it is ready is tried again after a growing pause.
+loss means for its job (``pool``, told through three calls). Spare workers stand ready beside those that have jobs:
+libraries take a second to load, far longer where other programs want all CPUs, and whoever lost a worker must not wait
+for that.
+A replacement for a grown or old worker starts before the old one leaves; a worker that dies before it is ready is tried
+again after a growing pause.
 """
 
 from __future__ import annotations
@@ -87,6 +90,7 @@ class Crew:
         self._command = command
         self._employer = employer
         self._workers: dict[WorkerProcess, Worker] = {}
+        self._width = settings.workers  # how many shall stand; spares come once these are ready
         self.restarts: Counter[str] = Counter()
         self._start_failures = 0
         self._start_failure = "no worker answered in time"
@@ -112,12 +116,20 @@ class Crew:
         return any(worker.ready and worker.doom is None for worker in self._workers.values())
 
     def free_worker(self) -> Worker | None:
-        """An idle worker; a grown one only while its replacement is not there."""
+        """An idle worker while fewer than ``workers`` are at work; a grown one only while its replacement is not there.
+
+        Of several the one that stands longest, so that spares stay small.
+        """
+        if sum(worker.job is not None for worker in self._workers.values()) >= self._settings.workers:
+            return None
         idle = (worker for worker in self._workers.values() if worker.idle)
         return min(idle, key=lambda worker: worker.retiring, default=None)
 
     async def start(self) -> None:
-        """Start all at once and wait until each is ready or lost. Raises PoolCannotStart when none is ready."""
+        """Start all at once and wait until each is ready or lost; spares come later and are not waited for.
+
+        Raises PoolCannotStart when none is ready.
+        """
         self._spawn_missing()
         while any(not worker.ready for worker in self._workers.values()):
             self._changed.clear()
@@ -125,17 +137,16 @@ class Crew:
         if not self.alive:
             await self.stop()
             raise PoolCannotStart(self._start_failure)
+        self._width += self._settings.spare_workers
+        self._restore_width()
 
     async def stop(self) -> None:
-        """End every worker and reap it; idle ones leave by themselves."""
+        """End every worker and reap it. None has anything to put in order, and a drain shall not wait for it."""
         self._stopping = True
         if self._restart is not None:
             self._restart.cancel()
         for worker in self.workers:
-            if worker.idle:
-                self._dismiss(worker)
-            else:
-                self.end(worker, "stop")
+            self.end(worker, "stop")
         while self._workers:
             self._changed.clear()
             await self._changed.wait()
@@ -240,9 +251,11 @@ class Crew:
     def _spawn_missing(self) -> None:
         self._restart = None
         standing = sum(not worker.retiring and worker.doom is None for worker in self._workers.values())
-        for _ in range(self._settings.workers - standing):
+        for number in range(standing, self._width):
             try:
-                process = WorkerProcess(self._settings, self._slab, self, self._command)
+                process = WorkerProcess(
+                    self._settings, self._slab, self, self._command, hurried=number < self._settings.workers
+                )
             except OSError as error:  # no descriptor, memory or process is to be had at this moment
                 self._start_failure = f"a worker cannot be started: {error.strerror or error}"
                 self._start_failures += 1
@@ -256,7 +269,7 @@ class Crew:
     def _retire_spares(self) -> None:
         ready = sum(worker.ready and worker.doom is None for worker in self._workers.values())
         for worker in self.workers:
-            if ready > self._settings.workers and worker.retiring and worker.idle:
+            if ready > self._width and worker.retiring and worker.idle:
                 self._dismiss(worker)
                 ready -= 1
 

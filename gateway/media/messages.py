@@ -31,6 +31,7 @@ class WorkerSetup(msgspec.Struct, frozen=True):
     codec_backend: str
     memory_bytes: int
     nice: int
+    hurried: bool  # whether somebody may be waiting for it to be ready
     sandbox: SandboxMode
     sandbox_user: str
 

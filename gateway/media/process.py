@@ -64,7 +64,10 @@ class WorkerProcess:
     Raises OSError when the system has no descriptor, memory or process left for one; nothing of it stays then.
     """
 
-    def __init__(self, settings: PoolSettings, slab: Slab, listener: Listener, command: Sequence[str]) -> None:
+    def __init__(
+        self, settings: PoolSettings, slab: Slab, listener: Listener, command: Sequence[str], *, hurried: bool = True
+    ) -> None:
+        """``hurried``: somebody may be waiting for it, so it yields to others only once it is ready."""
         self._listener = listener
         self._loop = asyncio.get_running_loop()
         # What is theirs is closed here in any case, what is ours only if the worker cannot be had.
@@ -86,6 +89,7 @@ class WorkerProcess:
                 codec_backend=settings.codec_backend,
                 memory_bytes=settings.worker_memory_bytes,
                 nice=settings.worker_nice,
+                hurried=hurried,
                 sandbox=settings.sandbox,
                 sandbox_user=settings.sandbox_user,
             )

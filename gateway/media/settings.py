@@ -63,12 +63,14 @@ def _quota_cpus(folder: Path) -> float | None:
 class PoolSettings:
     """The worker processes. ``decode_budget_bytes`` bounds the *predicted* memory of all running jobs together.
 
+    ``workers`` have jobs at one time; ``spare_workers`` more stand ready to take the place of one that is lost.
     ``worker_memory_bytes`` is a hard limit on one worker's private memory; ``recycle_growth_bytes`` replaces a worker
     that keeps more than that above what it started with and its largest job needed. ``output_bytes`` is virtual: the
     longest data URL a worker may produce. ``sandbox`` and ``sandbox_user`` are explained in ``confine``.
     """
 
     workers: int = field(default_factory=cgroup_cpus)
+    spare_workers: int = 0
     codec_backend: str = "pillow-simd"
     job_deadline_s: float = 15.0
     start_deadline_s: float = 60.0

@@ -217,6 +217,8 @@ def get_ready(
     setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader, back: StepBack
 ) -> tuple[Bench, Ready]:
     """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
+    if not setup.hurried:
+        back.now(setup.nice)
     codec = load_codec(setup.codec_backend)
     videos = load_videos()
     slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
@@ -224,7 +226,8 @@ def get_ready(
     os.close(setup.slab_fd)  # the mappings keep descriptors of their own
     os.close(setup.output_fd)
     bench = Bench(codec, memoryview(slab), output, videos)
-    back.now(setup.nice)
+    if setup.hurried:
+        back.now(setup.nice)
     box = confine.enclose(setup.sandbox, setup.sandbox_user, setup.parent_pid)
     return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 

@@ -32,6 +32,8 @@ _ENVIRONMENT = {
     "VLMGW_SERVER_SETTLE_S": "0",
     "VLMGW_SERVER_DRAIN_TIMEOUT_S": "20",
     "VLMGW_UPSTREAM_PROBE_INTERVAL_S": "0.2",
+    # Who counts workers, or waits for a lost one's successor, means those at work.
+    "VLMGW_MEDIA_SPARE_WORKERS": "0",
 }
 
 T = TypeVar("T")

@@ -49,6 +49,20 @@ async def test_a_crew_starts_is_whole_again_after_a_loss_and_stops(kit: Any, unt
     assert (crew.workers, crew.alive) == ((), False)
 
 
+async def test_spares_stand_beside_those_at_work_and_take_the_place_of_a_lost_one(kit: Any, until: Any) -> None:
+    crew = crew_of(kit, Employer(), workers=1, spare_workers=1)
+    await crew.start()
+    await until(lambda: sum(worker.ready for worker in crew.workers) == 2)
+    at_work, spare = crew.workers
+    assert crew.free_worker() is at_work
+    crew.end(at_work, "crash")
+    await until(lambda: at_work not in crew.workers)
+    assert crew.free_worker() is spare
+    await until(lambda: sum(worker.ready for worker in crew.workers) == 2)
+    assert crew.free_worker() is spare, "the newest one is the spare"
+    await crew.stop()
+
+
 async def test_a_codec_that_is_not_there_refuses_the_start_with_its_reason(kit: Any) -> None:
     crew = crew_of(kit, Employer(), codec_backend="unheard-of")
     with pytest.raises(PoolCannotStart, match="no codec unheard-of"):

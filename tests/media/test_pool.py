@@ -127,6 +127,21 @@ async def test_a_poison_image_costs_two_workers_once_and_nobody_else_notices(kit
     assert kit.slab.in_use_bytes == 0
 
 
+async def test_a_spare_takes_over_at_once_and_never_works_beside_the_others(
+    kit: Any, start_pool: Any, until: Any
+) -> None:
+    pool = await start_pool(workers=1, spare_workers=1)
+    await until(lambda: pool.facts().workers == 2)
+    jobs = [asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.2)))) for _ in range(2)]
+    await until(lambda: pool.facts().busy > 0)
+    assert (pool.facts().busy, pool.facts().queued) == (1, 1)
+    spare = pool._crew.workers[1]
+    pool._crew.end(pool._crew.workers[0], "crash")
+    await until(lambda: spare.job is not None)
+    assert all(isinstance(answer, Examined) for answer in await asyncio.gather(*jobs))
+    assert pool.facts().restarts == {"crash": 1}
+
+
 async def test_poison_is_forgotten_after_a_while(kit: Any, start_pool: Any) -> None:
     pool = await start_pool(poison_ttl_s=0.0)
     for _ in range(2):

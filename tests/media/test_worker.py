@@ -81,6 +81,13 @@ async def test_a_worker_is_confined(kit: Any, start_pool: Any) -> None:
     assert kit.content_key not in kit.proc(pid, "cmdline")
 
 
+async def test_a_spare_yields_to_others_from_its_start(kit: Any, start_pool: Any, until: Any) -> None:
+    pool = await start_pool(workers=1, spare_workers=1)
+    await until(lambda: pool.facts().workers == 2)
+    for each in pool._crew.workers:
+        assert os.getpriority(os.PRIO_PROCESS, each.process.pid) >= PoolSettings().worker_nice
+
+
 async def test_real_codecs_say_who_they_are(kit: Any) -> None:
     for backend in available_backends():
         pool = Pool(PoolSettings(workers=1, codec_backend=backend), kit.slab, command=WORKER_COMMAND)
