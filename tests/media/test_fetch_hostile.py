@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import BadMedia, SourceBlocked, SourceFailed, SourceTooLarge
+from tests.certificates import self_signed
 from tests.media.raw_origin import NAME, OWN_ADDRESS, PNG, Answer, fetcher, get, ok, origin, redirect
 
 LINE = b"HTTP/1.1 200 OK\r\n"
@@ -220,21 +220,10 @@ async def test_a_proxy_in_the_environment_is_not_used(monkeypatch: pytest.Monkey
         assert heard == []
 
 
-def certificate(folder: Path, name: str) -> tuple[Path, Path]:
-    """A self-signed certificate for one name, by the command line tool that every Debian has."""
-    key, chain = folder / f"{name}.key", folder / f"{name}.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", f"/CN={name}", "-addext", f"subjectAltName=DNS:{name}", "-keyout", key, "-out", chain],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return key, chain
-
-
 async def test_certificates_are_checked_against_the_name(tmp_path: Path) -> None:
-    key, chain = certificate(tmp_path, NAME)
+    papers = self_signed(tmp_path, NAME, subject=f"DNS:{NAME}")
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(chain, key)
+    context.load_cert_chain(papers.certificate, papers.key)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -245,7 +234,7 @@ async def test_certificates_are_checked_against_the_name(tmp_path: Path) -> None
     server = await asyncio.start_server(serve, OWN_ADDRESS, 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     try:
-        async with fetcher(ca_file=str(chain), hosts={"other.test": ((OWN_ADDRESS,),)}) as client:
+        async with fetcher(ca_file=str(papers.certificate), hosts={"other.test": ((OWN_ADDRESS,),)}) as client:
             assert await get(client, f"https://{NAME}:{port}/x") == PNG
             with pytest.raises(SourceFailed):
                 await get(client, f"https://other.test:{port}/x")

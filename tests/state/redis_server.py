@@ -9,7 +9,6 @@ import io
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import tempfile
 import time
@@ -181,25 +180,3 @@ def running(
             yield server
         finally:
             server.kill()
-
-
-def make_certificates(folder: Path) -> Path:
-    """A CA and a server certificate for 127.0.0.1: ca.pem, server.pem, server.key, client.pem, client.key."""
-    openssl = shutil.which("openssl")
-    assert openssl is not None
-    days = ("-days", "2")
-    subject = ("-subj", "/CN=test-ca")
-    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    _run(openssl, "req", "-x509", *new_key, "-keyout", "ca.key", "-out", "ca.pem", *subject, *days, folder=folder)
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
-    for name in ("server", "client"):
-        _run(openssl, "req", *new_key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}",
-             folder=folder)  # fmt: skip
-        _run(openssl, "x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-             "-out", f"{name}.pem", "-extfile", "names", *days, folder=folder)  # fmt: skip
-    ssl.create_default_context(cafile=str(folder / "ca.pem"))
-    return folder
-
-
-def _run(*command: str, folder: Path) -> None:
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)

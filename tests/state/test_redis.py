@@ -12,7 +12,8 @@ import pytest
 from gateway.state.redis import RedisWire
 from gateway.state.settings import RedisSettings
 from gateway.state.wire import Command, ErrorReply, Reply, Script, StoreUnavailable
-from tests.state.redis_server import RedisServer, free_port, make_certificates, running
+from tests.certificates import make_authority
+from tests.state.redis_server import RedisServer, free_port, running
 
 SUM = Script.of("sum", "return {redis.call('INCRBY', KEYS[1], ARGV[1]), 'ok', false, {1, 2}}")
 
@@ -25,7 +26,7 @@ def server() -> Iterator[RedisServer]:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_certificates(tmp_path_factory.mktemp("tls"))
+    return make_authority(tmp_path_factory.mktemp("tls"), "server", "client")
 
 
 async def carried(settings: RedisSettings, *commands: Command) -> list[Reply]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,26 +16,8 @@ from gateway.upstream.discover import Unanswered, fetch, probe_client
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 from gateway.upstream.tls import context_of
+from tests.certificates import Papers, self_signed
 from tests.upstream.scripted import SteadyClock, json_response
-
-
-@dataclass(frozen=True, slots=True)
-class Papers:
-    """A key and a self-signed certificate, in files."""
-
-    key: Path
-    certificate: Path
-
-
-def papers(folder: Path, name: str) -> Papers:
-    made = Papers(folder / f"{name}.key", folder / f"{name}.pem")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-         "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2",
-         "-keyout", made.key, "-out", made.certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return made
 
 
 @asynccontextmanager
@@ -83,7 +63,7 @@ async def asked(settings: BackendSettings) -> int:
 
 
 async def test_the_engine_is_shown_our_papers_and_shows_its_own(tmp_path: Path) -> None:
-    engines, ours, strangers = (papers(tmp_path, name) for name in ("engine", "gateway", "stranger"))
+    engines, ours, strangers = (self_signed(tmp_path, name) for name in ("engine", "gateway", "stranger"))
     async with engine(engines, ours) as url:
         ca = str(engines.certificate)
         good = BackendSettings(
@@ -106,7 +86,7 @@ async def test_the_engine_is_shown_our_papers_and_shows_its_own(tmp_path: Path) 
 
 
 def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
-    ours = papers(tmp_path, "gateway")
+    ours = self_signed(tmp_path, "gateway")
     (tmp_path / "empty.pem").write_text("")
     for broken in (str(tmp_path / "empty.pem"), str(tmp_path / "missing.pem")):
         with pytest.raises(ValueError, match=rf"backend e: .*{Path(broken).name}"):
