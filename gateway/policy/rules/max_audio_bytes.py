@@ -5,37 +5,19 @@ The exact count is known once it was read; a text that is far too long for it is
 
 from __future__ import annotations
 
-from gateway.errors import MediumTooLarge
-from gateway.policy.effective import RuleValues
-from gateway.policy.rule import Measured, Rule, is_spelled_longer
+from gateway.policy.clip_limits import spelled_within, within_bytes
+from gateway.policy.rule import Rule
 from gateway.policy.values import BYTE_UNITS, Amount
-from gateway.types import Call, MediumKind
+from gateway.types import MediumKind
 
-
-def _declared(values: RuleValues, call: Call) -> MediumTooLarge | None:
-    limit = values.max_audio_bytes
-    for medium in call.other_media:
-        if medium.kind is MediumKind.AUDIO and is_spelled_longer(medium.source, limit):
-            message = f"The sound is spelled in more characters than one of at most {limit} bytes has."
-            return MediumTooLarge(message, part=medium.name, rule="max_audio_bytes")
-    return None
-
-
-def _measured(values: RuleValues, measured: Measured) -> MediumTooLarge | None:
-    limit = values.max_audio_bytes
-    for clip in measured.clips:
-        if clip.kind is MediumKind.AUDIO and clip.byte_count > limit:
-            message = f"The sound has {clip.byte_count} bytes, the limit is {limit}."
-            return MediumTooLarge(message, part=clip.name, rule="max_audio_bytes")
-    return None
-
+_KEY = "max_audio_bytes"
 
 RULE = Rule(
-    key="max_audio_bytes",
+    key=_KEY,
     summary="Bytes of one sound's file (not of its base64).",
-    kind=Amount("max_audio_bytes", 1, 2**30, BYTE_UNITS),
+    kind=Amount(_KEY, 1, 2**30, BYTE_UNITS),
     default=48 * 2**20,
-    declared=_declared,
-    measured=_measured,
+    declared=spelled_within(MediumKind.AUDIO, _KEY, lambda values: values.max_audio_bytes),
+    measured=within_bytes(MediumKind.AUDIO, _KEY, lambda values: values.max_audio_bytes),
     of_clips=True,
 )

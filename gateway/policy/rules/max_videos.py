@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from gateway.errors import TooManyMedia
-from gateway.policy.effective import RuleValues
+from gateway.policy.clip_limits import within_count
 from gateway.policy.rule import Rule
 from gateway.policy.values import Amount
-from gateway.types import Call, MediumKind
+from gateway.types import MediumKind
 
-
-def _declared(values: RuleValues, call: Call) -> TooManyMedia | None:
-    limit = values.max_videos
-    found = [medium.name for medium in call.other_media if medium.kind is MediumKind.VIDEO]
-    if limit is None or len(found) <= limit:
-        return None
-    message = f"The request has {len(found)} videos, the limit is {limit}."
-    return TooManyMedia(message, part=found[limit], rule="max_videos")
-
+_KEY = "max_videos"
 
 RULE = Rule(
-    key="max_videos",
+    key=_KEY,
     summary="Videos per request, counted over all roles and turns, repetitions included.",
-    kind=Amount("max_videos", 0, 10_000, word="none"),
+    kind=Amount(_KEY, 0, 10_000, word="none"),
     default=16,
-    declared=_declared,
+    declared=within_count(MediumKind.VIDEO, _KEY, lambda values: values.max_videos),
     of_clips=True,
 )
