@@ -24,6 +24,7 @@ _BENCHMARKS = {
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),
     "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
     "quota": ("benchmarks.quota", "policy, claim and budgets of a request, in memory"),
+    "replay": ("benchmarks.replay", "an access log under other policies: lines a second, and what comes out"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),
 }
@@ -53,7 +54,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--images", type=Path, metavar="DIR", help="measure your own pictures")
     parser.add_argument("--rounds", type=int, help="how often each contender runs")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the figure as well (elision)")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the figure as well (elision, replay)")
     arguments = parser.parse_args()
     if arguments.plot is not None and not hasattr(import_module(_BENCHMARKS[arguments.name][0]), "chart"):
         parser.error(f"{arguments.name} has no figure")

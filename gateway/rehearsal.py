@@ -22,6 +22,7 @@ from gateway.types import Call, SourceFacts
 # Reasons of a size (`planning.reason_of`) and the rule that is behind each. An engine's own cap is no rule.
 _RULES = {
     "policy_cap": "max_pixels",
+    "cap_unreachable": "max_pixels",
     "bucket": "buckets",
     "detail": "detail",
     "max_side": "max_side",

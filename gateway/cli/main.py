@@ -12,6 +12,7 @@ from gateway.cli.inspect import doctor, explain
 from gateway.cli.keys import hash_key_command
 from gateway.cli.process import process
 from gateway.cli.serve import serve
+from gateway.cli.simulate import simulate
 from gateway.cli.simulator import engine_sim
 
 app = typer.Typer(
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (serve, demo, check, doctor, explain, estimate, process):
+for command in (serve, demo, check, doctor, explain, estimate, process, simulate):
     app.command()(command)
 app.command(name="hash-key")(hash_key_command)
 app.command(

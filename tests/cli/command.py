@@ -15,7 +15,8 @@ from gateway.cli.main import app
 from tests.simulator import drawn
 
 COMMANDS = {
-    "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "version",
+    "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "simulate",
+    "version",
 }  # fmt: skip
 # Nobody listens on the discard port here; a connection is refused at once.
 NOBODY = "http://127.0.0.1:9"
