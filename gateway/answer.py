@@ -18,7 +18,7 @@ from gateway.models.book import ServedModel
 from gateway.models.grounding import CoordinateForm, CoordinateText, Frame, mapped
 from gateway.policy.effective import Coordinates, Disclosure, EffectivePolicy
 from gateway.record import RequestHead
-from gateway.splice.edit import Operation, SetMember, SetString, edit, splice
+from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, edit, splice
 from gateway.splice.skeleton import Skeleton, cut
 from gateway.types import Answer, AnswerText, Call, HeaderList, ImagePlan, Json, LongString, Pointer, Span
 
@@ -170,11 +170,14 @@ class AnswerEditor:
     def _before(self, answer: Answer) -> bytes:
         """What still waits in channels that end here without a text of their own to join."""
         own = {text.channel for text in answer.texts if not text.whole}
-        return self._flush(tuple(channel for channel in answer.ended if channel not in own))
+        return self._flush(tuple(name for name in self._texts if _ends(name, answer) and name not in own))
 
     def _mapped(self, whole: bytes, skeleton: Skeleton, answer: Answer, frame: Frame) -> list[Operation]:
         operations: list[Operation] = []
         for text in answer.texts:
+            if text.is_json:
+                operations += _mapped_json(whole, skeleton, text.pointer, frame)
+                continue
             told = _string_at(whole, skeleton.tree, text.pointer)
             new = mapped(told, frame) if text.whole else self._piece(text, told, answer, frame)
             if not text.whole:
@@ -186,7 +189,7 @@ class AnswerEditor:
     def _piece(self, text: AnswerText, told: str, answer: Answer, frame: Frame) -> str:
         channel = self._texts.setdefault(text.channel, CoordinateText(frame))
         new = channel.feed(told)
-        return new + channel.finish() if text.channel in answer.ended else new
+        return new + channel.finish() if _ends(text.channel, answer) else new
 
     def _flush(self, channels: tuple[str, ...]) -> bytes:
         """What waits in these channels, each as one more event like its last."""
@@ -197,10 +200,23 @@ class AnswerEditor:
                 continue
             event, pointer = self._last[name]
             line = next(_DATA.finditer(event))
-            held = SetString(pointer, json.dumps(channel.finish())[1:-1].encode())
+            held: list[Operation] = [SetString(pointer, json.dumps(channel.finish())[1:-1].encode())]
+            if pointer[-2:] == ("function", "arguments"):  # clients join these too, and have had them
+                held += [RemoveMember(pointer[:-1], "name"), RemoveMember(pointer[:-2], "id")]
             at = Span(line.start(1), line.end(1))
-            out += _spliced(event, at, cut(event, at.start, at.stop), [held])
+            out += _spliced(event, at, cut(event, at.start, at.stop), held)
         return out
+
+
+def _ends(channel: str, answer: Answer) -> bool:
+    return any(channel == name or channel.startswith(f"{name}.") for name in answer.ended)
+
+
+def _mapped_json(whole: bytes, skeleton: Skeleton, pointer: Pointer, frame: Frame) -> list[Operation]:
+    at = skeleton.locate([pointer])[pointer].value
+    told = whole[at.start : at.stop].decode()
+    new = mapped(told, frame)
+    return [] if new == told else [SetValue(pointer, (new.encode(),))]
 
 
 def _spliced(whole: bytes, at: Span, skeleton: Skeleton, operations: Sequence[Operation]) -> bytes:

@@ -162,6 +162,80 @@ def test_choices_wait_apart() -> None:
     assert chat_texts(told, 1) == "plain"
 
 
+ARGUMENTS = '{"bbox_2d": [1, 2, 3, 4]}'
+MAPPED_ARGUMENTS = '{"bbox_2d": [10, 20, 30, 40]}'
+
+
+def call_chunk(arguments: str, name: str | None = None) -> bytes:
+    function = {"arguments": arguments, **({"name": name} if name else {})}
+    entry = {"index": 1, "function": function, **({"id": "call-1", "type": "function"} if name else {})}
+    return event({"choices": [{"index": 0, "delta": {"tool_calls": [entry]}, "finish_reason": None}]})
+
+
+def called(stream: bytes) -> dict[str, str]:
+    """A call's fields as clients put them together."""
+    joined = {"id": "", "name": "", "arguments": ""}
+    for line in stream.split(b"\n"):
+        for choice in json.loads(line[6:])["choices"] if line.startswith(b"data: {") else ():
+            for entry in choice["delta"].get("tool_calls", ()):
+                joined["id"] += entry.get("id", "")
+                joined["name"] += entry["function"].get("name", "")
+                joined["arguments"] += entry["function"]["arguments"]
+    return joined
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=12), st.integers(1, 9))
+def test_arguments_of_calls_are_mapped_too(cuts: list[int], step: int) -> None:
+    pieces = [ARGUMENTS[at : at + step] for at in range(0, len(ARGUMENTS), step)]
+    stream = call_chunk("", "mark") + b"".join(map(call_chunk, pieces)) + chat_chunk(None, "tool_calls")
+    told = called(through(MAP, OpenAIChat(), cut_at(stream, cuts)))
+    assert told == {"id": "call-1", "name": "mark", "arguments": MAPPED_ARGUMENTS}
+
+
+def test_a_call_cut_short_is_told_once() -> None:
+    told = through(MAP, OpenAIChat(), [call_chunk(ARGUMENTS[:18], "mark"), chat_chunk(None, "length")])
+    assert called(told) == {"id": "call-1", "name": "mark", "arguments": ARGUMENTS[:18]}
+
+
+def test_whole_calls_and_thoughts_are_mapped_in_every_api() -> None:
+    call_ = {"id": "c", "type": "function", "function": {"name": "f", "arguments": ARGUMENTS}}
+    chat = {"choices": [{"message": {"content": None, "reasoning": BOX, "tool_calls": [call_]}}]}
+    (told,) = json.loads(through(MAP, OpenAIChat(), [json.dumps(chat).encode()], streamed=False))["choices"]
+    assert told["message"]["tool_calls"][0]["function"]["arguments"] == MAPPED_ARGUMENTS
+    assert told["message"]["reasoning"] == MAPPED
+    blocks = [{"type": "thinking", "thinking": BOX}, {"type": "tool_use", "input": json.loads(ARGUMENTS), "id": "t"}]
+    body = json.dumps({"type": "message", "content": blocks}).encode()
+    content = json.loads(through(MAP, AnthropicMessages(), [body], streamed=False))["content"]
+    assert (content[0]["thinking"], content[1]["input"]) == (MAPPED, json.loads(MAPPED_ARGUMENTS))
+    items = [{"type": "function_call", "arguments": ARGUMENTS, "call_id": "c"}]
+    items.append({"type": "reasoning", "content": [{"type": "reasoning_text", "text": BOX}]})  # type: ignore[dict-item] # of any JSON
+    output = json.loads(through(MAP, OpenAIResponses(), [json.dumps({"output": items}).encode()], streamed=False))
+    assert output["output"][0]["arguments"] == MAPPED_ARGUMENTS
+    assert output["output"][1]["content"][0]["text"] == MAPPED
+
+
+def test_streamed_calls_are_mapped_in_every_api() -> None:
+    pieces = [
+        event({"type": "content_block_delta", "index": 2, "delta": {"type": "input_json_delta", "partial_json": piece}})
+        for piece in (ARGUMENTS[:15], ARGUMENTS[15:])
+    ]
+    stop = event({"type": "content_block_stop", "index": 2})
+    told = through(MAP, AnthropicMessages(), [*pieces, stop])
+    events = [json.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b"data: ")]
+    assert "".join(each["delta"]["partial_json"] for each in events[:-1]) == MAPPED_ARGUMENTS
+    kind = "response.function_call_arguments"
+    pieces = [
+        event({"type": f"{kind}.delta", "output_index": 1, "delta": ARGUMENTS[:15]}),
+        event({"type": f"{kind}.delta", "output_index": 1, "delta": ARGUMENTS[15:]}),
+        event({"type": f"{kind}.done", "output_index": 1, "arguments": ARGUMENTS}),
+        event({"type": "response.output_item.done", "item": {"type": "function_call", "arguments": ARGUMENTS}}),
+    ]
+    told = through(MAP, OpenAIResponses(), pieces)
+    events = [json.loads(line[6:]) for line in told.split(b"\n") if line.startswith(b"data: ")]
+    assert "".join(each.get("delta", "") for each in events) == MAPPED_ARGUMENTS
+    assert events[-2]["arguments"] == events[-1]["item"]["arguments"] == MAPPED_ARGUMENTS
+
+
 @given(st.lists(st.integers(0, 2_000), max_size=6))
 def test_a_whole_answer_is_mapped_and_told(cuts: list[int]) -> None:
     long = "x" * 3_000

@@ -111,16 +111,22 @@ class AnthropicMessages:
         return b"event: error\ndata: " + self.error_body(error, request_id) + b"\n\n"
 
     def answer(self, tree: JsonObject) -> Answer:
-        """``text`` of each content block; in a stream of its deltas, until the block stops."""
-        texts = [
-            AnswerText((*pointer, "text"), "", whole=True)
-            for pointer, block in objects(tree, ("content",))
-            if block.get("type") == "text" and is_text(block.get("text"))
-        ]
+        """What each content block says, thinks and calls; in a stream its deltas, until the block stops."""
+        texts: list[AnswerText] = []
+        for pointer, block in objects(tree, ("content",)):
+            kind = block.get("type")
+            if kind in ("text", "thinking") and is_text(block.get(str(kind))):
+                texts.append(AnswerText((*pointer, str(kind)), "", whole=True))
+            elif kind == "tool_use" and isinstance(block.get("input"), dict):
+                texts.append(AnswerText((*pointer, "input"), "", whole=True, is_json=True))
         channel = str(number(tree.get("index")))
         delta = tree.get("delta")
-        if tree.get("type") == "content_block_delta" and isinstance(delta, dict) and is_text(delta.get("text")):
-            texts.append(AnswerText(("delta", "text"), channel, whole=False))
+        if tree.get("type") == "content_block_delta" and isinstance(delta, dict):
+            texts += [
+                AnswerText(("delta", name), channel, whole=False)
+                for name in ("text", "thinking", "partial_json")
+                if is_text(delta.get(name))
+            ]
         ended = (channel,) if tree.get("type") == "content_block_stop" else ()
         return Answer(tuple(texts), ended)
 

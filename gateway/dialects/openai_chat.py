@@ -13,6 +13,7 @@ Rules where the engines leave room (for those about parts see ``parts``):
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.dialects import fields
@@ -21,7 +22,7 @@ from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import last_usage
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Answer, AnswerText, Call, Json, JsonObject, RequestId, Usage, foreign
+from gateway.types import Answer, AnswerText, Call, Json, JsonObject, Pointer, RequestId, Usage, foreign
 
 _IMAGE_TYPES = frozenset({"image_url", "input_image"})
 # Members of a message that templates print besides its content.
@@ -76,15 +77,15 @@ class OpenAIChat:
         return b"data: " + self.error_body(error, request_id) + b"\n\n"
 
     def answer(self, tree: JsonObject) -> Answer:
-        """``content`` of each choice's message, or of its delta; a choice ends with its ``finish_reason``."""
+        """What each choice (its message or delta) says, thinks and calls; it ends with its ``finish_reason``."""
         texts: list[AnswerText] = []
         ended: list[str] = []
         for pointer, choice in objects(tree, ("choices",)):
             channel = str(number(choice.get("index")))
             for key in ("message", "delta"):
                 holder = choice.get(key)
-                if isinstance(holder, dict) and is_text(holder.get("content")):
-                    texts.append(AnswerText((*pointer, key, "content"), channel, whole=key == "message"))
+                if isinstance(holder, dict):
+                    texts += _said((*pointer, key), holder, channel, whole=key == "message")
             if choice.get("finish_reason") is not None:
                 ended.append(channel)
         return Answer(tuple(texts), tuple(ended))
@@ -92,6 +93,17 @@ class OpenAIChat:
     def usage(self, tail: bytes, *, streamed: bool) -> Usage | None:  # noqa: ARG002 (both forms spell it alike)
         """``usage`` of the completion, or of the last chunk that has one."""
         return last_usage(tail)
+
+
+def _said(at: Pointer, holder: JsonObject, channel: str, *, whole: bool) -> Iterator[AnswerText]:
+    for name in ("content", "reasoning", "reasoning_content"):
+        if is_text(holder.get(name)):
+            yield AnswerText((*at, name), channel if name == "content" else f"{channel}.{name}", whole)
+    for inner, called in objects(holder, ("tool_calls",)):
+        function = called.get("function")
+        if isinstance(function, dict) and is_text(function.get("arguments")):
+            place = (*at, *inner, "function", "arguments")
+            yield AnswerText(place, f"{channel}.call.{number(called.get('index'))}", whole)
 
 
 def _read_message(reader: PartReader, index: int, message: Json) -> None:

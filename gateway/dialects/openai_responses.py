@@ -46,6 +46,15 @@ _PART_TYPES = _IMAGE_TYPES | foreign.PART_TYPES
 _ITEM_TEXTS = ("name", "arguments", "input")
 # Members of an item that are a string, or a list of parts, or (a screenshot) one part.
 _ITEM_CONTENTS = ("content", "output", "summary")
+# Of an answer: parts that hold text, events that bring a piece, and those that repeat it whole, with the member.
+_PARTS = ("output_text", "reasoning_text")
+_DELTAS = ("response.output_text.delta", "response.reasoning_text.delta", "response.function_call_arguments.delta")
+_DONE = {
+    "response.output_text.done": "text",
+    "response.reasoning_text.done": "text",
+    "response.function_call_arguments.done": "arguments",
+}
+_PART_DONE = ("response.content_part.done", "response.reasoning_part.done")
 _CHAT = OpenAIChat()
 
 
@@ -103,19 +112,21 @@ class OpenAIResponses:
         return b"event: error\ndata: " + json.dumps(event).encode() + b"\n\n"
 
     def answer(self, tree: JsonObject) -> Answer:
-        """``output_text`` of the response; in a stream its deltas, and every later event that repeats it whole."""
+        """What the response says, thinks and calls; in a stream its deltas, and later events that repeat them whole."""
         texts = [*_output_texts(tree, ("output",)), *_output_texts(tree, ("response", "output"))]
-        texts += _part_texts(tree, ("item", "content"))
+        item = tree.get("item")
+        texts += _item_texts(item, ("item",)) if isinstance(item, dict) else []
         kind = fields.string(tree.get("type")) or ""
         channel = f"{number(tree.get('output_index'))}.{number(tree.get('content_index'))}"
         ended: tuple[str, ...] = ()
-        if kind == "response.output_text.delta" and is_text(tree.get("delta")):
+        whole = _DONE.get(kind)
+        if kind in _DELTAS and is_text(tree.get("delta")):
             texts.append(AnswerText(("delta",), channel, whole=False))
-        elif kind == "response.output_text.done" and is_text(tree.get("text")):
-            texts.append(AnswerText(("text",), channel, whole=True))
+        elif whole is not None and is_text(tree.get(whole)):
+            texts.append(AnswerText((whole,), channel, whole=True))
             ended = (channel,)
         part = tree.get("part")
-        if kind == "response.content_part.done" and isinstance(part, dict) and is_text(part.get("text")):
+        if kind in _PART_DONE and isinstance(part, dict) and is_text(part.get("text")):
             texts.append(AnswerText(("part", "text"), channel, whole=True))
         return Answer(tuple(texts), ended)
 
@@ -131,7 +142,14 @@ class OpenAIResponses:
 
 def _output_texts(tree: JsonObject, pointer: Pointer) -> list[AnswerText]:
     """The texts of all items of a list."""
-    return [text for at, item in objects(tree, pointer) for text in _part_texts(item, ("content",), at)]
+    return [text for at, item in objects(tree, pointer) for text in _item_texts(item, at)]
+
+
+def _item_texts(item: JsonObject, at: Pointer) -> list[AnswerText]:
+    texts = _part_texts(item, ("content",), at)
+    if item.get("type") == "function_call" and is_text(item.get("arguments")):
+        texts.append(AnswerText((*at, "arguments"), "", whole=True))
+    return texts
 
 
 def _part_texts(holder: JsonObject, pointer: Pointer, above: Pointer = ()) -> list[AnswerText]:
@@ -139,7 +157,7 @@ def _part_texts(holder: JsonObject, pointer: Pointer, above: Pointer = ()) -> li
     return [
         AnswerText((*above, *at, "text"), "", whole=True)
         for at, part in objects(holder, pointer)
-        if part.get("type") == "output_text" and is_text(part.get("text"))
+        if part.get("type") in _PARTS and is_text(part.get("text"))
     ]
 
 

@@ -134,19 +134,23 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class AnswerText:
-    """One string of an answer that a person will read. Pieces of one ``channel`` follow each other.
+    """One text of an answer: said, thought, or a call's arguments. Pieces of one ``channel`` follow each other.
 
-    ``whole``: it stands for itself, not for the next piece.
+    ``whole``: it stands for itself, not for the next piece. ``is_json``: the value is the text, and no string.
     """
 
     pointer: Pointer
     channel: str
     whole: bool
+    is_json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The texts of one response, or of one event of a stream, and which channels have ended with it."""
+    """The texts of one response, or of one event of a stream, and which channels have ended with it.
+
+    ``a`` ends ``a.b`` as well.
+    """
 
     texts: tuple[AnswerText, ...] = ()
     ended: tuple[str, ...] = ()
