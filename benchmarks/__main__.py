@@ -21,6 +21,7 @@ _BENCHMARKS = {
     "memory": ("benchmarks.memory", "what a picture adds to a worker's memory, against what was predicted for it"),
     "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
     "pool": ("benchmarks.pool", "handing bytes to a worker and back, and one worker against two"),
+    "legibility": ("benchmarks.legibility", "letters read wrongly under the cap of every shipped task"),
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),
     "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
     "quota": ("benchmarks.quota", "policy, claim and budgets of a request, in memory"),

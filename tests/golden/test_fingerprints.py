@@ -38,7 +38,7 @@ def ours() -> dict[str, dict[str, str]]:
 
 @contextmanager
 def another_process() -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "77", "MALLOC_PERTURB_": "165"}
+    environment = {**os.environ, "PYTHONHASHSEED": "77", "MALLOC_PERTURB_": "165"}
     command = [sys.executable, "-m", "tests.golden.fingerprints"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT) as process:
         yield process
