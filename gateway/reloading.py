@@ -49,6 +49,8 @@ class Reloader:
                 problems = [str(problem) for problem in error.problems]
             except ValueError as error:
                 problems = [str(error)]
+            except Exception as error:  # noqa: BLE001 - whatever files hold, who watches them goes on, and says so
+                problems = [f"could not be read: {type(error).__name__}: {error}"]
             else:
                 self.settings, self.world = settings, world
                 self._log.configure(settings.log.level, access=settings.log.access)

@@ -62,6 +62,15 @@ async def test_settings_that_cannot_be_read_are_a_problem_too(log: JsonLog) -> N
     assert await reloader.reload() == ["gateway.yaml: server.prt: unknown setting"]
 
 
+async def test_what_nobody_thought_of_is_a_problem_and_no_end_of_watching(log: JsonLog) -> None:
+    def broken() -> Settings:
+        raise RecursionError("maximum recursion depth exceeded")
+
+    reloader = Reloader(Settings(), load, log, broken)
+    assert await reloader.reload() == ["could not be read: RecursionError: maximum recursion depth exceeded"]
+    assert not reloader.ok
+
+
 async def test_reading_holds_up_no_loop_and_reloads_follow_each_other(log: JsonLog) -> None:
     reading, go_on = threading.Event(), threading.Event()
     active: list[int] = []

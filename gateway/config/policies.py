@@ -10,6 +10,7 @@ the files mean (`gateway.policy`).
 from __future__ import annotations
 
 import re
+import stat
 from pathlib import Path
 
 import yaml
@@ -19,6 +20,10 @@ from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.policy.schema import parse_document
 
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
+# What PyYAML finds by itself, without a tag being written. `!!set`, `!!binary`, `!!python/...` are not among them.
+_KNOWN_TAGS = _PLAIN_TAGS | {
+    f"tag:yaml.org,2002:{name}" for name in ("str", "map", "seq", "timestamp", "merge", "value")
+}
 _FILE_LIMIT_BYTES = 2**20
 _SURPRISING = re.compile(r"[-+]?(0[0-7_]+$|[0-9_.]+:)")
 # libyaml where PyYAML was built with it: a thousand files in less than a second instead of two or three.
@@ -66,7 +71,10 @@ def load_policies(directory: Path) -> PolicySet:
 def read_node(path: Path, file: str) -> Node:
     """Read one file into nodes with lines. Raises PolicyProblems when it is not readable as plain YAML."""
     try:
-        if path.stat().st_size > _FILE_LIMIT_BYTES:
+        state = path.stat()
+        if stat.S_ISFIFO(state.st_mode):  # opening it would wait for a writer, and every reload behind it
+            raise PolicyProblems((Problem(file, 1, "", "is a pipe and no file"),))
+        if state.st_size > _FILE_LIMIT_BYTES:
             raise PolicyProblems((Problem(file, 1, "", f"the file is larger than {_FILE_LIMIT_BYTES} bytes"),))
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -103,7 +111,7 @@ class _Converter:
             message = "YAML aliases (*name) are not supported; use default.yaml, rules and tasks to share values"
             raise PolicyProblems((Problem(self.file, line, "", message),))
         self.seen.add(id(source))
-        if not source.tag.startswith("tag:yaml.org,2002:"):
+        if source.tag not in _KNOWN_TAGS:
             raise PolicyProblems((Problem(self.file, line, "", f"YAML tags ({source.tag}) are not supported"),))
         if isinstance(source, yaml.MappingNode):
             entries = (Entry(self._key(key), key.start_mark.line + 1, self.node(value)) for key, value in source.value)

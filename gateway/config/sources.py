@@ -267,6 +267,12 @@ def read_document(path: Path) -> object:
         mark = error.problem_mark
         where = f"{path}:{mark.line + 1}:{mark.column + 1}" if mark else str(path)
         raise SettingsProblems([f"{where}: {error.problem or 'is not YAML'}"]) from error
+    except yaml.YAMLError as error:
+        raise SettingsProblems([f"{path}: is not YAML: it holds characters YAML does not allow"]) from error
+    except RecursionError as error:
+        raise SettingsProblems([f"{path}: is nested too deeply"]) from error
+    except ValueError as error:  # a date or a number that looks like one and is none
+        raise SettingsProblems([f"{path}: holds a value that cannot be read: {error}"]) from error
 
 
 def load_settings(

@@ -125,6 +125,10 @@ def _rule(node: Node, mistakes: list[Mistake]) -> ChooseRule | None:
         if not any(entry.key == "task" for entry in node.entries):
             mistakes.append(Mistake(node.line, "a rule names the task it chooses", "task"))
         return None
+    least, most = values.get("min_images"), values.get("max_images")
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        mistakes.append(Mistake(node.line, f"min_images {least} is above max_images {most}: no request fits this rule"))
+        return None
     return ChooseRule(line=node.line, **values)  # type: ignore[arg-type]  # each key's value was read by its own kind
 
 

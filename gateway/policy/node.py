@@ -67,7 +67,9 @@ class Problem:
 def kind_of(node: Node) -> str:
     """Name what stands in the file, for messages."""
     if not isinstance(node, ScalarNode):
-        return "a list" if isinstance(node, ListNode) else "a mapping"
+        if isinstance(node, ListNode):
+            return "a list" if node.items else "an empty list"
+        return "a mapping"
     value = node.value
     if isinstance(value, bool):
         return f"the boolean {str(value).lower()}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,12 @@ def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
         ("rules: &shared {max_images: 1}\ntasks: {ocr: *shared}", "YAML aliases (*name) are not supported"),
         ("&a [*a]", "YAML aliases (*name) are not supported"),
         ("rules: !python/object:x {}", "YAML tags (!python/object:x) are not supported"),
+        (
+            "rules: !!python/object:os.system {}",
+            "YAML tags (tag:yaml.org,2002:python/object:os.system) are not supported",
+        ),
+        ("rules: !!set {max_images}", "YAML tags (tag:yaml.org,2002:set) are not supported"),
+        ("tenant: !!binary aGVsbG8=", "YAML tags (tag:yaml.org,2002:binary) are not supported"),
         ("a: 1\n---\nb: 2", "test.yaml:2: is not YAML"),
         ("? [a, b]\n: 1", "a key must be a plain word"),
         ("a: \x00", "holds characters YAML does not allow"),
@@ -131,3 +138,9 @@ def test_plain_values(text: str, value: object) -> None:
     found = parse_yaml(text, "test.yaml")
     assert isinstance(found, ScalarNode)
     assert found.value == value
+
+
+def test_a_pipe_among_the_files_holds_up_nobody(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "acme.yaml")
+    with pytest.raises(PolicyProblems, match="is a pipe and no file"):
+        load_policies(tmp_path)

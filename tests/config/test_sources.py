@@ -195,6 +195,9 @@ def test_networks_are_looked_at(file: Path) -> None:
     [
         ("server: {port: 1}\nserver: {port: 2}", "2:1: the key 'server' is given twice"),
         ("server:\n  port: 1\n  port: 2", "3:3: the key 'port' is given twice"),
+        ("a: " + "[" * 5_000, "is nested too deeply"),
+        ("server: {host: 2026-02-30}", "holds a value that cannot be read: day is out of range for month"),
+        ("server: {host: a\0b}", "is not YAML: it holds characters YAML does not allow"),
         ("server: [", "1:"),
         ("server: !!python/object:os.system {}", "1:9: "),
         ("? [a]\n: 1", "1:3: a key must be a plain word"),

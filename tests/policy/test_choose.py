@@ -90,6 +90,7 @@ choose:
     has_tools: 1
     path: ""
   - ocr
+  - {task: ocr, min_images: 3, max_images: 2}
 """
     assert problems_of(text) == [
         "policies/acme.yaml:2 choose.0.tsk: unknown key; did you mean task?",
@@ -103,6 +104,7 @@ choose:
         "policies/acme.yaml:6 choose.1.has_tools: expected true or false, found the number 1",
         "policies/acme.yaml:7 choose.1.path: expected a name, in which * stands for any characters, found ''",
         "policies/acme.yaml:8 choose.2: expected a rule such as {task: ocr}, found 'ocr'",
+        "policies/acme.yaml:9 choose.3: min_images 3 is above max_images 2: no request fits this rule",
     ]
     with pytest.raises(BadValue, match="expected a list of rules"):
         ChooseRules().parse(node("{task: ocr}"))

@@ -8,7 +8,8 @@ from gateway.policy.node import Entry, ListNode, MappingNode, Node, Problem, Sca
 @pytest.mark.parametrize(
     ("node", "name"),
     [
-        (ListNode(1, ()), "a list"),
+        (ListNode(1, ()), "an empty list"),
+        (ListNode(1, (ScalarNode(1, 2),)), "a list"),
         (MappingNode(1, (Entry("a", 1, ScalarNode(1, 1)),)), "a mapping"),
         (ScalarNode(1, None), "nothing"),
         (ScalarNode(1, value=True), "the boolean true"),
