@@ -23,6 +23,7 @@ from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import merged_models
 from gateway.api.server import DataServer
+from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.config.watch import watch
@@ -101,6 +102,7 @@ class Gateway:
         self._draining = asyncio.Event()
         self._second = asyncio.Event()
         self._tokens = tokens_of(settings, self._on_issuer_failure)
+        self._parsed = Parsed()
         self._reloader = Reloader(settings, self._load, self._log, reread)
         self._tasks: list[asyncio.Task[None]] = []
         media = media_settings(settings, key)
@@ -136,7 +138,7 @@ class Gateway:
         )
 
     def _load(self, settings: Settings, earlier: World | None) -> World:
-        return load_world(settings, self._key, earlier, self._tokens)
+        return load_world(settings, self._key, earlier, self._tokens, self._parsed)
 
     @property
     def settings(self) -> Settings:

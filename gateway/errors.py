@@ -5,7 +5,7 @@
     |   |- Malformed 400            NotJson, TooComplex, InvalidRequest, UnsupportedEncoding 415
     |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404
     |   |- RouteNotFound 404        |- MethodNotAllowed 405
-    |   |- BodyTooLarge 413
+    |   |- BodyTooLarge 413             |- HeaderTooLarge 431
     |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded,
     |   |                           TooManyMedia, MediumTooLarge, MediumTooLong
     |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424,
@@ -72,8 +72,7 @@ class GatewayError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
         self.spelling: Spelling | None = None
-        # How the tenant stands against its rates (quota.standing.Standing), where that has to do with it; and what of
-        # it a client is told, in its dialect's headers.
+        # How the tenant stands against its rates (quota.standing.Standing), and what of it a client's headers tell.
         self.standing: object | None = None
         self.headers: tuple[tuple[str, str], ...] = ()
         super().__init__(self.message)
@@ -166,14 +165,19 @@ class MethodNotAllowed(Rejected):
     code = "method_not_allowed"
     status = 405
     summary = "This path does not take this method."
-    # For the header Allow, which RFC 9110 §15.5.6 demands.
-    allowed: tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()  # for the header Allow, which RFC 9110 §15.5.6 demands
 
 
 class BodyTooLarge(Rejected):
     code = "body_too_large"
     status = 413
     summary = "The body is larger than the gateway accepts."
+
+
+class HeaderTooLarge(Rejected):
+    code = "header_too_large"
+    status = 431
+    summary = "A header, or the request line, is longer than the gateway reads."
 
 
 class DialectNotSupported(Rejected):

@@ -136,6 +136,8 @@ async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) ->
     record.code, record.detail, record.rule = error.code, error.detail, error.rule
     if error.standing is not None:
         error.headers = tuple(rate_headers(cast("Standing", error.standing), record.dialect))
+    elif record.rate_headers:  # it was charged, and failed later
+        error.headers = tuple(record.rate_headers)
     if not client.started:
         record.status = error.told_status
     await client.refuse(error)

@@ -15,7 +15,7 @@ from typing import cast
 from gateway.api.auth import Authenticator
 from gateway.api.oidc import OidcSettings, Tokens
 from gateway.config.model_files import read_model_files
-from gateway.config.policies import load_policies
+from gateway.config.policies import Parsed, load_policies
 from gateway.config.settings import ModelConfig, Settings
 from gateway.exchange import World
 from gateway.media.codecs import default_backend
@@ -101,12 +101,20 @@ def _prompts(settings: Settings, earlier: World | None) -> Prompts:
     return Prompts(tokenizers, loaded)
 
 
-def load_world(settings: Settings, key: bytes, earlier: World | None = None, tokens: Tokens | None = None) -> World:
+def load_world(
+    settings: Settings,
+    key: bytes,
+    earlier: World | None = None,
+    tokens: Tokens | None = None,
+    parsed: Parsed | None = None,
+) -> World:
     """A complete snapshot. Raises PolicyProblems, or ValueError for a model override or tokenizer that cannot be used.
 
-    Tokenizers that ``earlier`` has loaded are taken over.
+    Tokenizers that ``earlier`` has loaded are taken over, and so is what ``parsed`` has of the policies.
     """
-    policies: PolicySet = load_policies(Path(settings.policies)) if settings.policies else build_policy_set(())[0]
+    policies: PolicySet = (
+        load_policies(Path(settings.policies), parsed) if settings.policies else build_policy_set(())[0]
+    )
     overrides = {name: _override(config) for name, config in settings.models.items()}
     catalog = shipped_catalog()
     files: dict[str, ModelFiles] = {}

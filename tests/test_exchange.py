@@ -29,6 +29,7 @@ from gateway.exchange import (
     note_prepared,
     note_reservation,
     outcome_of,
+    refuse,
     refused_answer,
 )
 from gateway.ports import PreparedResult
@@ -82,6 +83,14 @@ def test_a_refusal_tells_how_the_tenant_stands_in_its_dialects_headers() -> None
     scene, _ = concluded(error)
     assert (scene.record.outcome, scene.record.rule) == ("shed", "rates.images")
     assert ("x-ratelimit-remaining-images", "10") in error.headers
+
+
+def test_what_fails_after_it_was_charged_tells_it_too() -> None:
+    error, scene = BackendLost(), SETTINGS["text"].scene()
+    record = new_record(scene.client, "openai_chat", FakeClock())
+    record.rate_headers = [("x-ratelimit-remaining-images", "9")]
+    drive(refuse(scene.client, record, error))
+    assert error.headers == (("x-ratelimit-remaining-images", "9"),)
 
 
 def test_what_a_reservation_tells_and_that_clients_notice_nothing_of_a_shadow() -> None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import uuid
 
 from aiohttp import web
+from aiohttp.http_exceptions import LineTooLong
 
 from gateway.api.problems import error_headers
 from gateway.dialects import DIALECTS
-from gateway.errors import GatewayBug, GatewayError, Malformed
+from gateway.errors import GatewayBug, GatewayError, HeaderTooLarge, Malformed
 from gateway.types import RequestId
 
 
@@ -33,7 +34,7 @@ class Connection(web.RequestHandler):
             self.log_exception("Not handled", exc_info=exc)
         if request.writer.output_size > 0:
             raise ConnectionError("half an answer is sent; it can only be cut")
-        error: GatewayError = GatewayBug() if status >= 500 else Malformed("This is not an HTTP request we can read.")
+        error = _error_of(status, exc)
         request_id = RequestId(uuid.uuid4().hex)
         response = web.Response(
             status=error.status,
@@ -43,6 +44,14 @@ class Connection(web.RequestHandler):
         )
         response.force_close()
         return response
+
+
+def _error_of(status: int, exc: BaseException | None) -> GatewayError:
+    if status >= 500:
+        return GatewayBug()
+    if isinstance(exc, LineTooLong):
+        return HeaderTooLarge()
+    return Malformed("This is not an HTTP request we can read.")
 
 
 class Connections(web.Server):

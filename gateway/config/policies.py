@@ -38,8 +38,43 @@ class PolicyProblems(Exception):
         super().__init__("\n".join(str(problem) for problem in problems))
 
 
-def load_policies(directory: Path) -> PolicySet:
-    """Read every policy of a folder. Raises PolicyProblems; changes nothing anywhere, so a reload can fail safely."""
+class Parsed:
+    """Files as they were parsed the last time, so that a reload of a thousand policies parses those that changed.
+
+    Parsing holds the interpreter's lock that requests want, and most of the time of a reload. Only the last folder's
+    files are kept, by their whole text: a time of change may be as it was.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[Path, tuple[str, str, Node]] = {}
+        self._seen: dict[Path, tuple[str, str, Node]] = {}
+
+    def node(self, path: Path, file: str) -> Node:
+        """One file as nodes. Raises PolicyProblems when it is not readable as plain YAML."""
+        text = read_text(path, file)
+        known = self._known.get(path)
+        found = known if known is not None and known[:2] == (file, text) else (file, text, parse_yaml(text, file))
+        self._seen[path] = found
+        return found[2]
+
+    def forget_others(self) -> None:
+        """Keep what was asked for since the last time."""
+        self._known, self._seen = self._seen, {}
+
+
+def load_policies(directory: Path, parsed: Parsed | None = None) -> PolicySet:
+    """Read every policy of a folder. Raises PolicyProblems; changes nothing else, so a reload can fail safely.
+
+    ``parsed`` has what an earlier call parsed.
+    """
+    parsed = Parsed() if parsed is None else parsed
+    try:
+        return _load(directory, parsed)
+    finally:
+        parsed.forget_others()
+
+
+def _load(directory: Path, parsed: Parsed) -> PolicySet:
     if not directory.is_dir():
         raise PolicyProblems((Problem(str(directory), 1, "", "there is no such folder"),))
     documents = []
@@ -52,7 +87,7 @@ def load_policies(directory: Path) -> PolicySet:
             problems.append(Problem(file, 1, "", "is not read: names of policy files end in .yaml"))
             continue
         try:
-            document, found = parse_document(read_node(path, file), file)
+            document, found = parse_document(parsed.node(path, file), file)
         except PolicyProblems as error:
             problems += error.problems
             continue
@@ -68,20 +103,19 @@ def load_policies(directory: Path) -> PolicySet:
     return policies
 
 
-def read_node(path: Path, file: str) -> Node:
-    """Read one file into nodes with lines. Raises PolicyProblems when it is not readable as plain YAML."""
+def read_text(path: Path, file: str) -> str:
+    """One file's text. Raises PolicyProblems when it is none, cannot be read or is too large."""
     try:
         state = path.stat()
         if stat.S_ISFIFO(state.st_mode):  # opening it would wait for a writer, and every reload behind it
             raise PolicyProblems((Problem(file, 1, "", "is a pipe and no file"),))
         if state.st_size > _FILE_LIMIT_BYTES:
             raise PolicyProblems((Problem(file, 1, "", f"the file is larger than {_FILE_LIMIT_BYTES} bytes"),))
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except OSError as error:
         raise PolicyProblems((Problem(file, 1, "", f"cannot be read: {error.strerror}"),)) from error
     except UnicodeDecodeError as error:
         raise PolicyProblems((Problem(file, 1, "", "is not UTF-8"),)) from error
-    return parse_yaml(text, file)
 
 
 def parse_yaml(text: str, file: str) -> Node:

@@ -51,10 +51,11 @@ def impossible(claim: Claim) -> GatewayError | None:
     return None
 
 
-def refusal(denied: Denied | None, retry_after_s: float) -> GatewayError:
-    """The error for what did not or will not pass in time; ``denied`` None: the backends lack the room."""
+def refusal(denied: Denied | None, retry_after_s: float, kv_tokens: int) -> GatewayError:
+    """The error for what did not or will not pass in time; ``denied`` None: no backend has room for its KV tokens."""
     if denied is None:
-        return BackendsFull(rule="backend_kv", retry_after_s=retry_after_s)
+        message = f"{BackendsFull.summary} The request may need {kv_tokens} KV tokens, and none has as many free."
+        return BackendsFull(message, rule="backend_kv", retry_after_s=retry_after_s)
     limit = denied.limit
     if isinstance(limit, Charge):
         return RateExceeded(_rate_message(limit), rule=limit.rule, retry_after_s=retry_after_s)

@@ -282,7 +282,8 @@ class LocalBudgets:
 
     def _refusal(self, claim: Claim, denied: Denied | None, wait_s: float) -> GatewayError:
         is_rate = denied is not None and isinstance(denied.limit, Charge)
-        error = refusal(denied, retry_after_s(wait_s, self._jitter(), most_s=_DAY_S if is_rate else MAX_RETRY_S))
+        retry_s = retry_after_s(wait_s, self._jitter(), most_s=_DAY_S if is_rate else MAX_RETRY_S)
+        error = refusal(denied, retry_s, claim.held(Unit.KV_TOKENS))
         if denied is not None and claim.charges:
             error.standing = self._outlook(claim.tenant).standing(claim.charges, self._now_us(), self._wall_s())
         return error

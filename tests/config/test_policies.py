@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config.policies import PolicyProblems, load_policies, parse_yaml
+from gateway.config.policies import Parsed, PolicyProblems, load_policies, parse_yaml
 from gateway.policy.node import ListNode, MappingNode, ScalarNode
 from gateway.types import TenantId
 
@@ -144,3 +144,30 @@ def test_a_pipe_among_the_files_holds_up_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "acme.yaml")
     with pytest.raises(PolicyProblems, match="is a pipe and no file"):
         load_policies(tmp_path)
+
+
+def test_a_reload_parses_what_changed_and_nothing_else(tmp_path: Path) -> None:
+    folder, parsed = folder_of(tmp_path, default="rules: {max_images: 7}", acme="tenant: acme"), Parsed()
+    load_policies(folder, parsed)
+    acme, default = folder / "acme.yaml", folder / "default.yaml"
+    before = {path: parsed.node(path, f"policies/{path.name}") for path in (acme, default)}
+    parsed.forget_others()
+    state = default.stat()
+    default.write_text("rules: {max_images: 8}")
+    os.utime(default, ns=(state.st_atime_ns, state.st_mtime_ns))
+    policies = load_policies(folder, parsed)
+    assert len(policies.documents) == 2
+    assert parsed.node(acme, "policies/acme.yaml") is before[acme]
+    assert parsed.node(default, "policies/default.yaml") is not before[default]
+    assert parsed.node(acme, "elsewhere/acme.yaml") is not before[acme], "its problems would name another file"
+
+
+def test_a_file_that_cannot_be_parsed_is_no_obstacle_to_the_next_reload(tmp_path: Path) -> None:
+    folder, parsed = folder_of(tmp_path, default="rules: {max_images: 7}"), Parsed()
+    for text, works in (("rules: {", False), ("rules: {max_images: 3}", True)):
+        (folder / "default.yaml").write_text(text)
+        if works:
+            assert load_policies(folder, parsed).documents
+        else:
+            with pytest.raises(PolicyProblems):
+                load_policies(folder, parsed)

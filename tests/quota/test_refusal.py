@@ -33,14 +33,15 @@ def test_what_could_never_fit_is_told_with_its_rule() -> None:
 
 
 def test_each_refusal_has_its_error_and_words() -> None:
-    kv = refusal(Denied(Hold(Unit.KV_TOKENS, 30, 100), 0, 80, (), 0), 2.0)
+    kv = refusal(Denied(Hold(Unit.KV_TOKENS, 30, 100), 0, 80, (), 0), 2.0, 900)
     assert isinstance(kv, KvBudgetExhausted)
     assert kv.message == "The request may need 30 KV tokens; 80 of 100 are in flight."
-    requests = refusal(Denied(Hold(Unit.REQUESTS, 1, 4), 0, 4, (), 0), 2.0)
+    requests = refusal(Denied(Hold(Unit.REQUESTS, 1, 4), 0, 4, (), 0), 2.0, 900)
     assert isinstance(requests, InFlightExhausted)
-    rate = refusal(Denied(Charge(Unit.REQUESTS, 1, Rate(5, 3_600)), 9, 0, (), 0), 2.0)
+    rate = refusal(Denied(Charge(Unit.REQUESTS, 1, Rate(5, 3_600)), 9, 0, (), 0), 2.0, 900)
     assert isinstance(rate, RateExceeded)
     assert rate.message == "The rate of 5 requests per hour is used up for now; this request has 1."
-    full = refusal(None, 3.0)
+    full = refusal(None, 3.0, 900)
     assert isinstance(full, BackendsFull)
     assert (full.rule, full.retry_after_s) == ("backend_kv", 3.0)
+    assert full.message.endswith("The request may need 900 KV tokens, and none has as many free.")
