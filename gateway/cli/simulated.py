@@ -94,7 +94,7 @@ def _row(tally: Tally, prices: Prices, *, is_priced: bool) -> list[str]:
     row += [f"{before.kv_bytes / 1e9:,.2f}", f"{after.kv_bytes / 1e9:,.2f}"]
     row += [f"{_refused(before):,}", f"{_refused(after):,}"]
     row += [f"{before.shrunk:,}", f"{after.shrunk:,}", f"{before.omitted:,}", f"{after.omitted:,}"]
-    return [*row, f"{tally.saved(prices):,.2f}"] if is_priced else row
+    return [*row, _money(tally.saved(prices))] if is_priced else row
 
 
 def _rules(tally: Tally) -> list[tuple[str, ...]]:
@@ -119,7 +119,7 @@ def _summary(tallies: Sequence[Tally], prices: Prices, read: Read, *, is_priced:
     text += f": image tokens {was:,} -> {becomes:,} {_change(was, becomes)}".rstrip()
     text += f", refused {_refusals(tallies, before=True):,} -> {_refusals(tallies, before=False):,}"
     if is_priced:
-        text += f", saved {sum(tally.saved(prices) for tally in tallies):,.2f}"
+        text += f", saved {_money(sum(tally.saved(prices) for tally in tallies))}"
     unsized = sum(tally.unsized for tally in tallies) + read.untold
     if unsized:
         text += f"; {unsized:,} without sizes"
@@ -208,6 +208,10 @@ def _refusals(tallies: Sequence[Tally], *, before: bool) -> int:
 
 def _refused(side: Side) -> int:
     return side.refused.total()
+
+
+def _money(amount: float) -> str:
+    return f"{round(amount, 2) + 0.0:,.2f}"  # adding 0 makes a plain zero of a negative one
 
 
 def _change(before: float, after: float) -> str:
