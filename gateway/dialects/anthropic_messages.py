@@ -64,7 +64,6 @@ class AnthropicMessages:
 
     name: str = "anthropic_messages"
     paths: tuple[str, ...] = ("/v1/messages",)
-    error_content_type: str = "application/json"
     counts_only: bool = False
 
     def read(self, tree: JsonObject) -> Call:

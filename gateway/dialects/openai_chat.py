@@ -35,7 +35,6 @@ class OpenAIChat:
 
     name: str = "openai_chat"
     paths: tuple[str, ...] = ("/v1/chat/completions",)
-    error_content_type: str = "application/json"
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.image_url``)."""

@@ -64,7 +64,6 @@ class OpenAIResponses:
 
     name: str = "openai_responses"
     paths: tuple[str, ...] = ("/v1/responses",)
-    error_content_type: str = "application/json"
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``input.1.content.0.image_url``)."""

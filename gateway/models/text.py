@@ -65,25 +65,6 @@ def estimate_text_tokens(
     return TextEstimate(expected, lower_bound=-(-byte_count // LONGEST_TOKEN_BYTES), upper_bound=upper)
 
 
-def estimate_prompt_text(
-    byte_count: int,
-    message_count: int,
-    template: ChatTemplate,
-    bytes_per_token: float,
-    *,
-    dense_bytes_per_token: float = DENSE_BYTES_PER_TOKEN,
-    has_system: bool = False,
-) -> TextEstimate:
-    """The same for a whole prompt: the text of all messages and the template's own tokens (in all three counts).
-
-    The lower bound leaves the default system message out, which deployments change or remove.
-    """
-    text = estimate_text_tokens(byte_count, bytes_per_token, dense_bytes_per_token=dense_bytes_per_token)
-    overhead = template.overhead_tokens(message_count, has_system=has_system)
-    certain = template.overhead_tokens(message_count, has_system=True)
-    return TextEstimate(text.expected + overhead, text.lower_bound + certain, text.upper_bound + overhead)
-
-
 @dataclass(frozen=True, slots=True)
 class RatioLearner:
     """What usage has taught about one model's bytes per token. A fold: `update` returns the next state.

@@ -62,10 +62,6 @@ class PolicySet:
         """Whether callers must present a key."""
         return bool(self.keys)
 
-    def task_names(self) -> frozenset[TaskName]:
-        """Every task that may be resolved: the complete set of values of a metric label."""
-        return frozenset(task for tenant in self.tenants.values() for task in tenant.tasks)
-
 
 def build_policy_set(documents: Iterable[Document]) -> tuple[PolicySet, tuple[Problem, ...]]:
     """Combine documents. The set may be used only when there are no problems. Order of documents does not matter."""

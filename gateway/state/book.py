@@ -48,13 +48,6 @@ class Untold:
         if self.floor_us is not None:
             self.floor_us -= surplus_us
 
-    def then(self, later: Untold) -> Untold:
-        """Both, in this order."""
-        floors = [] if later.floor_us is None else [later.floor_us]
-        if self.floor_us is not None:
-            floors.append(self.floor_us + later.added_us)
-        return Untold(self.added_us + later.added_us, max(floors, default=None))
-
 
 @dataclass(frozen=True, slots=True)
 class Held:

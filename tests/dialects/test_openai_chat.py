@@ -352,7 +352,7 @@ def sdk(status: int, content_type: str, body: bytes) -> Iterator[openai.OpenAI]:
 )
 def test_the_sdk_raises_what_the_error_means(error: GatewayError, raised: type[openai.APIStatusError]) -> None:
     answer = CHAT.error_body(error, ID)
-    with sdk(error.status, CHAT.error_content_type, answer) as client, pytest.raises(raised) as caught:
+    with sdk(error.status, "application/json", answer) as client, pytest.raises(raised) as caught:
         client.chat.completions.create(model="m", messages=[])
     assert (caught.value.code, caught.value.type, caught.value.param) == (error.code, error.openai_type, error.part)
 

@@ -11,7 +11,6 @@ from gateway.models.text import (
     SEED_BYTES_PER_TOKEN,
     ChatTemplate,
     RatioLearner,
-    estimate_prompt_text,
     estimate_text_tokens,
 )
 
@@ -44,13 +43,9 @@ def test_what_cannot_be_estimated_is_refused(byte_count: int, ratio: float) -> N
         estimate_text_tokens(byte_count, ratio)
 
 
-def test_the_template_is_counted_in_every_bound() -> None:
-    prompt = estimate_prompt_text(400, 2, CHATML, 4.0)
-    text = estimate_text_tokens(400, 4.0)
-    assert prompt.expected == text.expected + 2 * 5 + 3 + 11
-    assert prompt.upper_bound == text.upper_bound + 24
-    assert prompt.lower_bound == text.lower_bound + 13
-    assert estimate_prompt_text(400, 2, CHATML, 4.0, has_system=True).expected == text.expected + 13
+def test_a_template_adds_per_message_per_request_and_for_a_default_system_message() -> None:
+    assert CHATML.overhead_tokens(2) == 2 * 5 + 3 + 11
+    assert CHATML.overhead_tokens(2, has_system=True) == 2 * 5 + 3
 
 
 def test_the_learner_starts_at_the_seed_and_takes_the_first_sample_whole() -> None:

@@ -17,7 +17,7 @@ def test_without_files_everybody_is_the_default_tenant() -> None:
     policies = builtin_policies()
     assert list(policies.tenants) == [DEFAULT_TENANT]
     assert not policies.has_keys
-    assert policies.task_names() == set(BUILTIN_TASKS)
+    assert set(policies.tenants[DEFAULT_TENANT].tasks) == set(BUILTIN_TASKS)
 
 
 def test_keys_lead_to_their_tenants() -> None:
