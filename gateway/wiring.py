@@ -1,4 +1,4 @@
-"""From settings to what each part is told: the only place that knows both vocabularies.
+"""From settings to what each part is told: the place that knows both vocabularies (beside ``sharing``).
 
 Decided here: which setting becomes which argument. Not decided here: defaults (``config``), meaning (the parts).
 """

@@ -1,4 +1,4 @@
-"""What the shared store is told: where it is and how long it may take. Checked by ``config``, mapped by ``wiring``."""
+"""What the shared store is told: where it is and how long it may take. Checked by ``config``, mapped by ``sharing``."""
 
 from __future__ import annotations
 
