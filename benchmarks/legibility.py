@@ -96,10 +96,10 @@ def measure(writing: Writing, policy: EffectivePolicy, backend: CodecBackend, re
     (plan,) = plan_images(policy, served, _CALL, [facts], "legibility")
     at = probe.upright
     original = reader.error_rate(writing.pixels, at, writing.text)
-    cap = own_caps(policy, _CALL)[0].pixels
-    if policy.geometry is Geometry.PRESERVE and not policy.shadow and cap is not None and at.pixels > cap:
+    keeps = policy.geometry is Geometry.PRESERVE or policy.shadow
+    if _refused(policy, at):
         return Outcome(at, "refused", plan.before.tokens, original, None, None)
-    cap = None if policy.geometry is Geometry.PRESERVE or policy.shadow else cap
+    cap = None if keeps else own_caps(policy, _CALL)[0].pixels
     ours, written = _delivered(writing, plan, backend)
     seen_ours = as_seen(ours, served, None)
     seen_engine = as_seen(writing.pixels, served, cap)
@@ -111,6 +111,12 @@ def measure(writing: Writing, policy: EffectivePolicy, backend: CodecBackend, re
         reader.error_rate(seen_ours, at, writing.text),
         reader.error_rate(seen_engine, at, writing.text),
     )
+
+
+def _refused(policy: EffectivePolicy, size: Size) -> bool:
+    """As the rule `max_pixels` does: what may not be resized cannot meet a number."""
+    keeps = policy.geometry is Geometry.PRESERVE and not policy.shadow
+    return keeps and policy.max_pixels is not None and size.pixels > policy.max_pixels
 
 
 def _delivered(writing: Writing, plan: ImagePlan, backend: CodecBackend) -> tuple[Pixels, str]:
@@ -135,7 +141,7 @@ def as_seen(pixels: Pixels, served: ServedModel, cap_pixels: int | None) -> Pixe
 
 
 def run(options: Options) -> dict[str, object]:
-    """Every task and kind, or the user's own policy's view of nothing: pictures of one's own have no known text."""
+    """Every task and kind. Pictures of one's own have no known text."""
     if options.images is not None:
         raise SystemExit("legibility reads pictures whose text is known; it takes no --images")
     reader, backend = Reader(), load_backend(default_backend())
