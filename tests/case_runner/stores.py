@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import shutil
 import signal
 import socket
 from pathlib import Path
 
 from tests.case_runner.wire import listen
+from tests.redis_program import redis_program
 
 _START_DEADLINE_S = 10.0
 
@@ -61,12 +61,12 @@ class RedisServer:
         if self._process is not None:
             self._signal(signal.SIGCONT)
             return
-        program = shutil.which("redis-server")
+        program = redis_program("redis-server")
         if program is None:
-            raise NoStore("redis-server is not installed")
+            raise NoStore("redis-server is not installed (Debian: redis-tools has it)")
         self._process = await asyncio.create_subprocess_exec(
-            program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder),
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+            "redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(self._folder),
+            executable=program, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
         )  # fmt: skip
         until_s = asyncio.get_running_loop().time() + _START_DEADLINE_S
         while asyncio.get_running_loop().time() < until_s:

