@@ -50,11 +50,21 @@ def _holds(policy: EffectivePolicy, served: ServedModel, estimate: TokenEstimate
     holds = [Hold(Unit.KV_TOKENS, estimate.kv_tokens, policy.kv_tokens_in_flight)]
     if policy.requests_in_flight is not None:
         holds.append(Hold(Unit.REQUESTS, 1, policy.requests_in_flight))
-    shape = served.checkpoint.kv
-    if policy.kv_bytes_in_flight is not None and shape is not None:
-        kv_bytes = request_kv_bytes(shape, estimate.kv_tokens - estimate.output_tokens, estimate.output_tokens)
-        holds.append(Hold(Unit.KV_BYTES, kv_bytes, policy.kv_bytes_in_flight))
+    if policy.kv_bytes_in_flight is not None:
+        kv_bytes = kv_bytes_held(served, estimate.kv_tokens - estimate.output_tokens, estimate)
+        if kv_bytes is not None:
+            holds.append(Hold(Unit.KV_BYTES, kv_bytes, policy.kv_bytes_in_flight))
     return tuple(holds)
+
+
+def kv_bytes_held(served: ServedModel, prompt_tokens: int, estimate: TokenEstimate) -> int | None:
+    """Bytes of KV cache that the request comes to hold if its prompt has so many positions; limits, budgets and
+    explanations take different bounds of it. ``None`` where the model's layers are not known.
+    """
+    shape = served.checkpoint.kv
+    if shape is None:
+        return None
+    return request_kv_bytes(shape, prompt_tokens, estimate.output_tokens, encoder_tokens=estimate.image_tokens)
 
 
 def _charges(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gateway.claiming import claim_of
+from gateway.claiming import claim_of, kv_bytes_held
 from gateway.clips import ClipWork, explained
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
@@ -18,7 +18,6 @@ from gateway.frames import spread
 from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
-from gateway.models.kv import request_kv_bytes
 from gateway.models.positions import next_position
 from gateway.omission import as_enforced, within_count
 from gateway.planning import (
@@ -277,8 +276,9 @@ def _cost(
     """KV bytes, and milliseconds on the chosen backend where the model's compute is known; uncached, unqueued."""
     checkpoint, pace = served.checkpoint, world.book.pace_on(served, backend)
     told: dict[str, object] = {"is_calibrated": pace.samples > 0}
-    if checkpoint.kv is not None:
-        told["kv_bytes"] = request_kv_bytes(checkpoint.kv, estimate.prompt_tokens, estimate.output_tokens)
+    kv_bytes = kv_bytes_held(served, estimate.prompt_tokens, estimate)
+    if kv_bytes is not None:
+        told["kv_bytes"] = kv_bytes
     if checkpoint.decoder is not None:
         told["prefill_ms"] = round(pace.prefill_ms(prefill_flops(checkpoint.decoder, estimate.prompt_tokens)), 2)
     if checkpoint.encoder is not None:

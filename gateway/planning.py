@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gateway.claiming import kv_bytes_held
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.exchange import Ports, World
 from gateway.frames import as_engine_sees
 from gateway.models.book import Computed, ModelBook, ServedModel
 from gateway.models.caps import Caps, plan_within
 from gateway.models.family import TargetReason
-from gateway.models.kv import request_kv_bytes
 from gateway.models.plan import PlanRules, plan_image
 from gateway.models.sharing import Budget, share
 from gateway.models.text import TextEstimate
@@ -232,12 +232,7 @@ def _as_written(part: ImagePart, fact: SourceFacts) -> SourceFacts:
 
 def kv_bytes_of(policy: EffectivePolicy, served: ServedModel, estimate: TokenEstimate) -> int | None:
     """The fewest bytes of KV cache the request can come to hold; ``None`` where no rule asks or no layers are known."""
-    shape = served.checkpoint.kv
-    if policy.max_kv_bytes is None or shape is None:
-        return None
-    return request_kv_bytes(
-        shape, estimate.prompt_lower_bound, estimate.output_tokens, encoder_tokens=estimate.image_tokens
-    )
+    return None if policy.max_kv_bytes is None else kv_bytes_held(served, estimate.prompt_lower_bound, estimate)
 
 
 def reason_of(

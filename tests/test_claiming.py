@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.claiming import claim_of
+from gateway.claiming import claim_of, kv_bytes_held
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
-from gateway.models.kv import request_kv_bytes
+from gateway.models.kv import bytes_per_encoder_token, request_kv_bytes
 from gateway.planning import plan_images
 from gateway.policy.effective import EffectivePolicy, Mode, RateRule, Urgency
 from gateway.quota.claim import Charge, Claim, Hold, Priority, Unit
@@ -78,3 +78,14 @@ def test_the_pool_is_the_model_where_a_backend_lists_it() -> None:
 def test_what_the_policy_says_of_waiting() -> None:
     claim = made(mode=Mode.SHADOW, priority=Urgency.LOW, weight=2.5, queue_timeout_s=3.0)
     assert (claim.shadow, claim.priority, claim.weight, claim.queue_timeout_s) == (True, Priority.LOW, 2.5, 3.0)
+
+
+def test_images_that_stand_beside_the_prompt_hold_kv_of_their_own() -> None:
+    name = "meta-llama/Llama-3.2-11B-Vision-Instruct"
+    llama = ModelBook(shipped_catalog()).serve(name, [replace(VIEW, models=(name,))])
+    shape = llama.checkpoint.kv
+    assert shape is not None
+    with_image, without = (kv_bytes_held(llama, 100, estimate(20, tokens, 16)) for tokens in (1601, 0))
+    assert with_image is not None
+    assert without is not None
+    assert with_image - without == 1601 * bytes_per_encoder_token(shape) > 0

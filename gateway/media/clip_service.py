@@ -20,19 +20,17 @@ from gateway.media.clip_work import about_clip
 from gateway.media.gathering import all_of
 from gateway.media.job import ClipOutput, Task
 from gateway.media.messages import ExamineClip, ExaminedClip, PrepareClip
-from gateway.media.placing import Placer, Source, address_of
+from gateway.media.placing import Placer, Source, address_of, head_of
 from gateway.media.pool import Pool
 from gateway.media.recent import Recent
 from gateway.media.remote import RemoteFiles
 from gateway.media.room import Room, Share
 from gateway.media.settings import MediaSettings
-from gateway.media.sources import HEAD_BYTES, resolve_head
 from gateway.media.video import installed_version
 from gateway.ports import Body, ClipJob, ClipRef, ClipScope, LookedClips
 from gateway.types import (
     ClipFacts,
     ContentDigest,
-    LongString,
     PlacementDigest,
     PreparedClip,
     Size,
@@ -211,11 +209,4 @@ def _judged(facts: ClipFacts, ref: ClipRef, scope: ClipScope) -> ClipFacts:
 
 
 def _is_remote(body: Body, ref: ClipRef) -> bool:
-    if ref.is_bare:
-        return False
-    source = ref.source
-    if isinstance(source, LongString):
-        span = source.span
-        head = bytes(body.view(span.start, min(span.stop, span.start + HEAD_BYTES)))
-        return _REMOTE.match(resolve_head(head, has_escapes=source.has_escapes)) is not None
-    return _REMOTE.match(source[:HEAD_BYTES].encode("utf-8", "surrogatepass")) is not None
+    return not ref.is_bare and _REMOTE.match(head_of(body, ref.source)) is not None

@@ -76,11 +76,16 @@ class Placer:
 
 def kind_of(body: Body, source: str | LongString) -> SourceKind:
     """What a source is, by its first bytes. Raises InvalidRequest for what is never opened."""
+    return classify(head_of(body, source))
+
+
+def head_of(body: Body, source: str | LongString) -> bytes:
+    """A source's first ``HEAD_BYTES`` with escapes resolved. Raises InvalidRequest for one that JSON does not know."""
     if isinstance(source, str):
-        return classify(source[:HEAD_BYTES].encode("utf-8", "surrogatepass"))
+        return source[:HEAD_BYTES].encode("utf-8", "surrogatepass")
     span = source.span
     head = bytes(body.view(span.start, min(span.stop, span.start + HEAD_BYTES)))
-    return classify(resolve_head(head, has_escapes=source.has_escapes))
+    return resolve_head(head, has_escapes=source.has_escapes)
 
 
 def address_of(body: Body, source: str | LongString) -> str:

@@ -111,12 +111,21 @@ MeasuredCheck = Callable[[RuleValues, Measured], GatewayError | None]
 _HEAD_BYTES = 1024
 
 
+def spelled_bytes(source: str | LongString) -> int:
+    """How long a source is as it stands in the body."""
+    return source.span.byte_count if isinstance(source, LongString) else len(source)
+
+
 def is_spelled_longer(source: str | LongString | None, limit_bytes: int) -> bool:
     """Whether a source string is far too long for a file of ``limit_bytes``: 3 bytes in 4 characters, and a tenth."""
-    if source is None:
-        return False
-    spelled_bytes = source.span.byte_count if isinstance(source, LongString) else len(source)
-    return 30 * (spelled_bytes - _HEAD_BYTES) > 44 * limit_bytes
+    return source is not None and 30 * (spelled_bytes(source) - _HEAD_BYTES) > 44 * limit_bytes
+
+
+def fewest_bytes(source: str | LongString) -> int:
+    """How many bytes the file behind a data URL has at least, before it is decoded; 0 for an address."""
+    if isinstance(source, str) and source[:5].lower() != "data:":
+        return 0
+    return max(0, 30 * (spelled_bytes(source) - _HEAD_BYTES) // 44)
 
 
 @dataclass(frozen=True, slots=True)

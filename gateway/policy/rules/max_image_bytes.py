@@ -10,32 +10,18 @@ from __future__ import annotations
 
 from gateway.errors import ImageTooLarge
 from gateway.policy.effective import RuleValues
-from gateway.policy.rule import Measured, Rule
+from gateway.policy.rule import Measured, Rule, is_spelled_longer, spelled_bytes
 from gateway.policy.values import BYTE_UNITS, Amount
-from gateway.types import Call, ImagePart, LongString
-
-_HEAD_BYTES = 1024
-
-
-def _spelled_bytes(image: ImagePart) -> int:
-    source = image.source
-    return source.span.byte_count if isinstance(source, LongString) else len(source)
-
-
-def fewest_bytes(image: ImagePart) -> int:
-    """How many bytes the file behind a data URL has at least, before it is decoded; 0 for an address."""
-    if isinstance(image.source, str) and image.source[:5].lower() != "data:":
-        return 0
-    return max(0, 30 * (_spelled_bytes(image) - _HEAD_BYTES) // 44)
+from gateway.types import Call
 
 
 def _declared(values: RuleValues, call: Call) -> ImageTooLarge | None:
     limit = values.max_image_bytes
     for image in call.images:
-        spelled_bytes = _spelled_bytes(image)
-        if 30 * (spelled_bytes - _HEAD_BYTES) > 44 * limit:  # 44/30 = 4/3 x 1.1
+        if is_spelled_longer(image.source, limit):
             return ImageTooLarge(
-                f"The image is spelled in {spelled_bytes} bytes, too many for one of at most {limit} bytes.",
+                f"The image is spelled in {spelled_bytes(image.source)} bytes, "
+                f"too many for one of at most {limit} bytes.",
                 part=image.name,
                 rule="max_image_bytes",
             )

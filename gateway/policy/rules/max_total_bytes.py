@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gateway.errors import ImageTooLarge
 from gateway.policy.effective import RuleValues
-from gateway.policy.rule import Measured, Rule, first_beyond
-from gateway.policy.rules.max_image_bytes import fewest_bytes
+from gateway.policy.rule import Measured, Rule, fewest_bytes, first_beyond
 from gateway.policy.values import BYTE_UNITS, Amount
 from gateway.types import Call
 
@@ -14,7 +13,7 @@ def _declared(values: RuleValues, call: Call) -> ImageTooLarge | None:
     limit = values.max_total_bytes
     if limit is None:
         return None
-    fewest = [fewest_bytes(image) for image in call.images]
+    fewest = [fewest_bytes(image.source) for image in call.images]
     total = sum(fewest)
     if total <= limit:
         return None
