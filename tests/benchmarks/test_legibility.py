@@ -12,8 +12,10 @@ from gateway.media.codecs import CodecBackend, available_backends, load_backend
 from gateway.policy import EffectivePolicy, Geometry
 from gateway.types import Size
 
-# A letter or two of the four hundred: which of two equal pictures is read better is chance.
-_CHANCE = 0.006
+pytestmark = pytest.mark.slow
+
+# A letter or two of the two or three hundred: which of two equal pictures is read better is chance.
+_CHANCE = 0.01
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +37,10 @@ def policy() -> EffectivePolicy:
 def writing(request: pytest.FixtureRequest) -> Writing:
     """Some lines: of a page scanned at 200 dpi, or of a phone's screen."""
     if request.param == "scan":
-        sheet = Sheet(300, 140, 200 / 72, column((20, 30), 260, 7, 11, SERIF))
+        sheet = Sheet(300, 110, 200 / 72, column((20, 30), 260, 5, 11, SERIF))
         pixels = as_scan(sheet.draw())
         return Writing("scan", as_jpeg(pixels), pixels, sheet.text)
-    sheet = Sheet(390, 190, 3, column((20, 30), 350, 6, 17, SANS, 4))
+    sheet = Sheet(390, 150, 3, column((20, 30), 350, 5, 17, SANS, 4))
     pixels = sheet.draw()
     return Writing("screen", as_png(pixels), pixels, sheet.text)
 
@@ -62,12 +64,11 @@ def test_a_generous_cap_costs_nothing(
 def test_ours_is_read_no_worse_than_what_the_engine_shrinks_itself(
     backend: CodecBackend, reader: Reader, policy: EffectivePolicy, writing: Writing
 ) -> None:
-    outcomes = [measure(writing, under(policy, share, writing), backend, reader) for share in (0.35, 0.18)]
-    for outcome in outcomes:
-        assert outcome.ours is not None
-        assert outcome.engine is not None
-        assert outcome.ours <= outcome.engine + 2 * _CHANCE
-        assert outcome.format in ("png", "jpeg")
+    outcome = measure(writing, under(policy, 0.2, writing), backend, reader)
+    assert outcome.ours is not None
+    assert outcome.engine is not None
+    assert outcome.ours <= outcome.engine + 2 * _CHANCE
+    assert outcome.format in ("png", "jpeg")
 
 
 def test_what_keeps_its_geometry_is_untouched_or_refused(
