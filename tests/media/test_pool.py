@@ -252,7 +252,7 @@ async def test_a_wait_longer_than_patience_is_refused(kit: Any, start_pool: Any,
     with pytest.raises(PoolSaturated):
         await run(pool, kit.task(kit.image(), patience_s=0.05))
     assert isinstance(await slow, Examined)
-    pool._pace._by_kind["examine"].value = 1e6
+    pool._pace._by_kind["examine"].taken_s = 1e6
     blocker = asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.3))))
     await until(lambda: pool.facts().busy == 1)
     before = time.monotonic()

@@ -161,7 +161,7 @@ async def test_who_has_no_patience_is_refused_while_others_images_are_made_and_s
     hasty = replace(SCOPE, patience_s=0.0)
     await workshop.prepare([workshop.job(number) for number in range(3)], hasty)
     slow = workshop.job(9, at="render", do="sleep", value=0.2)
-    workshop.pool._pace._by_kind["png"].value = 1e3  # so that the one that runs is expected to go on
+    workshop.pool._pace._by_kind["png"].taken_s = 1e3  # so that the one that runs is expected to go on
     first = asyncio.create_task(workshop.prepare([slow]))
     await until(lambda: workshop.pool.facts().busy == 1)
     with pytest.raises(PoolSaturated):
