@@ -168,7 +168,7 @@ class MediaConfig:
     sandbox_user: str = setting("nobody", "Who workers are when the gateway runs as root: a name, uid or uid:gid.")
     worker_nice: int = setting(
         10,
-        "How much image workers yield to the loop and to the rest of the machine.",
+        "How much image workers yield to the loop.",
         minimum=0,
         maximum=19,
     )

@@ -4,7 +4,9 @@ A woken thread is not run before the one that is running has had its slice, unle
 is owed time (EEVDF; Linux 6.12 and later, ``kernel/sched/fair.c``: ``do_preempt_short``). Without that the loop waits
 for the timer's next tick, 4 ms at 250 Hz: most of its lag beside busy workers. So the loop asks for the shortest slice
 there is and workers are nice. Where the system groups tasks by session (autogroup, on by default outside of
-containers), a worker's niceness counts only within the session it is alone in; its group's counts besides.
+containers), niceness counts within a session, and a session against all others as a whole. So workers stay in the
+gateway's: they yield to its loop, and not to whatever else runs on the machine. A session of its own, made nice, left
+a worker a tenth of what any busy program got, and an image seconds late.
 
 Decided here: how little each asks for. Not decided here: how nice workers are (``settings``). Needs no privilege; what
 the system does not know or allow is left as it is, since all of this is a matter of milliseconds.
@@ -16,7 +18,6 @@ import ctypes
 import os
 import platform
 import struct
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -26,10 +27,6 @@ _SHORT_SLICE_NS = 100_000
 _ATTR = struct.Struct("=IIQiIQQQ")
 _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275), "riscv64": (274, 275)}  # sched_setattr, sched_getattr
 _RESET_ON_FORK = 0x01
-_AUTOGROUP = "/proc/self/autogroup"
-# Unprivileged, all processes of the system together may change one group in 100 ms (`kernel/sched/autogroup.c`).
-_AUTOGROUP_TRIES = 20
-_AUTOGROUP_PAUSE_S = 0.05
 
 
 def take_short_turns() -> bool:
@@ -50,45 +47,14 @@ def take_short_turns() -> bool:
     return bool(libc.syscall(set_call, 0, _ATTR.pack(*wanted), 0) == 0)
 
 
-class StepBack:
-    """A process's way to yield later on: what it has to open for that is opened now, while it still may.
+def step_back(nice: int) -> None:
+    """For the calling process: be ``nice`` more than before, and claim nothing when woken.
 
     Starting up is not to be yielded: whoever waits for a worker in place of a lost one waits for its imports.
     """
-
-    def __init__(self) -> None:
-        try:
-            self._group = os.open(_AUTOGROUP, os.O_WRONLY | os.O_CLOEXEC)
-        except OSError:
-            self._group = -1  # no such groups here
-
-    def now(self, nice: int) -> None:
-        """Be ``nice`` more than before, claim nothing when woken, and have the session be nice too; once.
-
-        May take a second where many processes without privileges step back at once.
-        """
-        os.nice(nice)
-        with suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        if self._group < 0:
-            return
-        group, self._group = self._group, -1
-        try:
-            _write_when_allowed(group, str(nice).encode())
-        finally:
-            os.close(group)
-
-
-def _write_when_allowed(group: int, nice: bytes) -> None:
-    for _ in range(_AUTOGROUP_TRIES):
-        try:
-            os.write(group, nice)
-        except BlockingIOError:
-            time.sleep(_AUTOGROUP_PAUSE_S)
-        except OSError:
-            return
-        else:
-            return
+    os.nice(nice)
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def kept_waiting_s(pid: int) -> float:

@@ -99,7 +99,8 @@ class WorkerProcess:
                 stdout=subprocess.DEVNULL,
                 pass_fds=(channel.fileno(), slab.read_only_fd, output_fd),
                 env=_environment(),
-                start_new_session=True,
+                # Not a session of its own: see ``priority``. Signals from a terminal go to groups.
+                process_group=0,
             )
             ours.callback(self._process.wait)
             ours.callback(self._process.kill)

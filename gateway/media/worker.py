@@ -51,7 +51,7 @@ from gateway.media.messages import (
     failure,
 )
 from gateway.media.payload import Payload, read_text
-from gateway.media.priority import StepBack
+from gateway.media.priority import step_back
 from gateway.media.sources import canonical_prefix, check_accepted, check_pixels, check_size
 from gateway.media.video import VideoLibrary
 from gateway.ports import Accepts
@@ -213,12 +213,10 @@ def serve(bench: Bench, channel: socket.socket) -> None:
         channel.send(encode(bench.answer(decode_question(data))))
 
 
-def get_ready(
-    setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader, back: StepBack
-) -> tuple[Bench, Ready]:
+def get_ready(setup: WorkerSetup, load_codec: CodecLoader, load_videos: VideoLoader) -> tuple[Bench, Ready]:
     """Load the codecs, close the box, and try them inside it. Raises whatever keeps the worker from working."""
     if not setup.hurried:
-        back.now(setup.nice)
+        step_back(setup.nice)
     codec = load_codec(setup.codec_backend)
     videos = load_videos()
     slab = mmap.mmap(setup.slab_fd, setup.slab_bytes, mmap.MAP_SHARED, mmap.PROT_READ)
@@ -227,7 +225,7 @@ def get_ready(
     os.close(setup.output_fd)
     bench = Bench(codec, memoryview(slab), output, videos)
     if setup.hurried:
-        back.now(setup.nice)
+        step_back(setup.nice)
     box = confine.enclose(setup.sandbox, setup.sandbox_user, setup.parent_pid)
     return bench, Ready(codec.fingerprint, bench.rss_bytes(), box)
 
@@ -235,12 +233,11 @@ def get_ready(
 def run(argument: str, load_codec: CodecLoader, load_videos: VideoLoader) -> int:
     """The whole life of a worker; returns its exit status."""
     setup = msgspec.json.decode(argument, type=WorkerSetup)
-    back = StepBack()
     confine.limit(setup.memory_bytes, setup.slab_bytes + setup.output_bytes)
     confine.follow(setup.parent_pid)
     channel = socket.socket(fileno=setup.channel_fd)
     try:
-        bench, ready = get_ready(setup, load_codec, load_videos, back)
+        bench, ready = get_ready(setup, load_codec, load_videos)
     except Exception as error:  # noqa: BLE001 - the operator must hear why, whatever a native library raised
         channel.send(encode(StartFailed(f"{type(error).__name__}: {error}"[:2_000])))
         return 1

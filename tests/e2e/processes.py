@@ -142,7 +142,7 @@ class Gateway:
         return total
 
     def workers(self) -> list[int]:
-        """The living image workers, orphans included: each leads a session of its own and is told its parent's id."""
+        """The living image workers, orphans included: each leads a group of its own and is told its parent's id."""
         told = f'"parent_pid":{self.pid},'.encode()
         found = []
         for folder in Path("/proc").iterdir():

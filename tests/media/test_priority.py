@@ -15,18 +15,20 @@ _RESET_ON_FORK = 0x40000000  # linux/sched.h, as sched_getscheduler adds it
 
 
 def told(code: str) -> list[str]:
-    head = "import os, subprocess, sys\nfrom gateway.media.priority import StepBack, kept_waiting_s, take_short_turns\n"
+    head = (
+        "import os, subprocess, sys\nfrom gateway.media.priority import step_back, kept_waiting_s, take_short_turns\n"
+    )
     command = [sys.executable, "-c", head + code]
     return subprocess.run(command, check=True, capture_output=True, text=True, start_new_session=True).stdout.split()
 
 
-def test_a_worker_that_steps_back_is_nice_alone_and_in_its_session() -> None:
-    code = "before = os.nice(0); back = StepBack(); back.now(1); print(os.nice(0) - before, os.sched_getscheduler(0))\n"
+def test_a_worker_that_steps_back_is_nice_and_its_session_is_not() -> None:
+    code = "before = os.nice(0); step_back(1); print(os.nice(0) - before, os.sched_getscheduler(0))\n"
     group = "print(open('/proc/self/autogroup').read() if os.path.exists('/proc/self/autogroup') else 'none')"
     nicer, policy, *words = told(code + group)
     assert (int(nicer), int(policy)) == (1, os.SCHED_BATCH)
     if words != ["none"]:
-        assert words[-2:] == ["nice", "1"]
+        assert words[-2:] == ["nice", "0"]
 
 
 def test_the_loop_asks_for_short_turns_and_stays_what_it_was() -> None:

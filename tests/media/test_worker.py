@@ -79,6 +79,8 @@ async def test_a_worker_is_confined(kit: Any, start_pool: Any) -> None:
     assert os.getpriority(os.PRIO_PROCESS, pid) >= PoolSettings().worker_nice > 0
     assert os.sched_getscheduler(pid) == os.SCHED_BATCH
     assert kit.content_key not in kit.proc(pid, "cmdline")
+    assert os.getsid(pid) == os.getsid(0), "it yields to its parent, not to the whole machine"
+    assert os.getpgid(pid) == pid, "signals from a terminal are its parent's"
 
 
 async def test_a_spare_yields_to_others_from_its_start(kit: Any, start_pool: Any, until: Any) -> None:
