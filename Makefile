@@ -6,6 +6,8 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
           "mypy $(wildcard gateway tests benchmarks)" "lint-imports --no-logo"
 
 .DEFAULT_GOAL := help
+# Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup demo test check format cases fuzz bench engine-test
 
 help:           ## this list

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import hypothesis
@@ -14,6 +15,10 @@ ENGINE_SUITE = Path(__file__).parent / "engine"
 for _name in list(os.environ):
     if _name.startswith("VLMGW_") or _name.lower() in {"http_proxy", "https_proxy", "all_proxy"}:
         del os.environ[_name]
+
+# Hundreds of processes are started here; without cached bytecode each would compile the whole program again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # No deadline: a busy machine is not a bug. `HYPOTHESIS_PROFILE=explore` looks for new examples instead of repeating.
 hypothesis.settings.register_profile(

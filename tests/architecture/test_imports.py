@@ -5,13 +5,16 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from tests.architecture.tree import ROOT, module_name, source_files
 
 # A fresh fork per module: a cycle shows only when the import starts at the wrong end of it. Third-party packages that
 # are heavy and start no thread are loaded before the fork, or the test would spend its time on them.
 IMPORT_EACH = """
 import gc, importlib, os, sys, traceback
-import aiohttp.web, httpx, msgspec, numpy, prometheus_client, redis, rich.progress, rich.table, typer, yaml, PIL.Image
+import aiohttp.web, httpx, msgspec, numpy, prometheus_client, redis.asyncio.cluster, redis.asyncio.sentinel
+import jwt, rich.progress, rich.table, typer, yaml, PIL.Image, imagecodecs, simplejpeg
 gc.freeze()
 failed = 0
 for name in sys.argv[1:]:
@@ -44,6 +47,7 @@ def _python(*arguments: str) -> str:
     return run.stdout
 
 
+@pytest.mark.timeout(300)  # hundreds of forks, on a machine that may be busy
 def test_any_module_may_be_imported_first() -> None:
     _python(IMPORT_EACH, *(module_name(path) for path in source_files() if path.name != "__main__.py"))
 
