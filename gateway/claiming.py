@@ -46,6 +46,23 @@ def claim_of(
     )
 
 
+def claim_unread(policy: EffectivePolicy) -> Claim | None:
+    """What a request asks whose body nobody reads: to be one request. ``None`` where nothing limits requests."""
+    charges = tuple(Charge(unit, 1, rate) for unit, rate in _rates(policy.rates) if unit is Unit.REQUESTS)
+    if not charges and policy.requests_in_flight is None:
+        return None
+    return Claim(
+        tenant=policy.tenant,
+        holds=(Hold(Unit.REQUESTS, 1, policy.requests_in_flight),),
+        charges=charges,
+        queue_timeout_s=policy.queue_timeout_s,
+        priority=_PRIORITIES[policy.priority],
+        weight=policy.weight,
+        cost=1,
+        shadow=policy.shadow,
+    )
+
+
 def _holds(policy: EffectivePolicy, served: ServedModel, estimate: TokenEstimate) -> tuple[Hold, ...]:
     holds = [Hold(Unit.KV_TOKENS, estimate.kv_tokens, policy.kv_tokens_in_flight)]
     if policy.requests_in_flight is not None:

@@ -1,8 +1,8 @@
 """The short way: inference requests whose bodies we do not read go to a backend as they come, both ways streamed.
 
-Decided here: accept, decide, forward, relay, and nothing else: no policy looks inside, no budget is taken, nothing is
-buffered. Without the body the model is not known, so any healthy backend may be chosen. Only a connect failure is sent
-elsewhere, since afterwards the client's bytes are gone.
+Decided here: accept, reserve, decide, forward, relay, and nothing else: no policy looks inside, of limits only those
+on requests hold (a rate, how many are in flight), nothing is buffered. Without the body the model is not known, so any
+healthy backend may be chosen. Only a connect failure is sent elsewhere, since afterwards the client's bytes are gone.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway import exchange as frame
+from gateway.claiming import claim_unread
 from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
 from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.outgoing import forward_headers, response_headers
-from gateway.ports import Client, UpstreamRequest, UpstreamResponse
+from gateway.policy.keys import Caller
+from gateway.policy.resolve import resolve
+from gateway.ports import Client, Reservation, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
@@ -31,12 +34,39 @@ async def ferry(client: Client, name: str, ports: Ports, world: World) -> None:
 async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRecord) -> None:
     watch = Watch(ports.clock, record)
     head = client.head
-    note_caller(record, world.admit(head))
+    caller = world.admit(head)
+    note_caller(record, caller)
     if head.content_length is not None and head.content_length > world.max_body_bytes:
         raise BodyTooLarge(
             f"The body is larger than the gateway accepts ({world.max_body_bytes} bytes).", rule="max_body_bytes"
         )
     watch.lap("accept")
+    reservation = await _reserve(ports, world, caller, record)
+    try:
+        if reservation is not None:
+            watch.lap("reserve")
+        await _carry(client, ports, world, record, watch)
+    finally:
+        if reservation is not None:
+            reservation.release()
+
+
+async def _reserve(ports: Ports, world: World, caller: Caller, record: ExchangeRecord) -> Reservation | None:
+    """The tenant's limits on requests, whatever they ask for; ``None`` where it has none."""
+    policy = resolve(
+        world.policies, tenant=caller.tenant, header_task=None, model=None, body_task=None, key_task=caller.task
+    )
+    claim = claim_unread(policy)
+    if claim is None:
+        return None
+    record.shadow = policy.shadow
+    reservation = await ports.budgets.reserve(claim)
+    frame.note_reservation(record, reservation)
+    return reservation
+
+
+async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch) -> None:
+    head = client.head
     headers = forward_headers(head, keep_authorization=not world.has_tenants)
     request = UpstreamRequest(head.method, head.path, head.query, headers, (), head.content_length or 0)
     ask = RouteAsk(request_id=record.request_id)

@@ -1,8 +1,8 @@
 """Reloads: a complete new snapshot, or nothing changes and everybody hears why.
 
 Decided here: that reading happens in a thread (a thousand policies take a second, in which requests go on), one reload
-at a time, and what may change while the process runs. Not decided here: what is read (``wiring``), when (a signal, the
-admin port, a changed file).
+at a time, what may change while the process runs, and that no reload opens a gateway that asked for keys. Not decided
+here: what is read (``wiring``), when (a signal, the admin port, a changed file).
 """
 
 from __future__ import annotations
@@ -60,7 +60,15 @@ class Reloader:
             return problems
 
     def _read(self) -> tuple[Settings, World]:
-        """In a thread: only what may change takes effect, the rest is as it was at the start."""
+        """In a thread: only what may change takes effect, the rest is as it was at the start.
+
+        A file that is empty for a moment must not lift all limits or let everybody in, so neither is taken over.
+        """
         fresh = self.settings if self._reread is None else self._reread()
+        if self.settings.policies is not None and fresh.policies is None:
+            raise ValueError("policies: no folder is named any more; to serve without policies, restart")
         settings = replace(self.settings, models=fresh.models, policies=fresh.policies, log=fresh.log)
-        return settings, self._load(settings, self.world)
+        world = self._load(settings, self.world)
+        if self.world.has_tenants and not world.has_tenants:
+            raise ValueError("keys: no policy file has one any more; to let everybody in, restart")
+        return settings, world

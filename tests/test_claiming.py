@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.claiming import claim_of, kv_bytes_held
+from gateway.claiming import claim_of, claim_unread, kv_bytes_held
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
 from gateway.models.kv import bytes_per_encoder_token, request_kv_bytes
@@ -89,3 +89,15 @@ def test_images_that_stand_beside_the_prompt_hold_kv_of_their_own() -> None:
     assert with_image is not None
     assert without is not None
     assert with_image - without == 1601 * bytes_per_encoder_token(shape) > 0
+
+
+def test_an_unread_request_asks_for_one_request_where_requests_are_limited() -> None:
+    assert claim_unread(policy(kv_tokens_in_flight=5, rates=(RateRule("images", 5, 1),))) is None
+    claim = claim_unread(policy(requests_in_flight=3, priority=Urgency.HIGH, weight=2.0, mode=Mode.SHADOW))
+    assert claim is not None
+    assert (claim.holds, claim.charges) == ((Hold(Unit.REQUESTS, 1, 3),), ())
+    assert (claim.priority, claim.weight, claim.shadow) == (Priority.HIGH, 2.0, True)
+    rates = (RateRule("requests", 5, 1), RateRule("requests", 100, 3_600), RateRule("tokens", 5, 1))
+    rated = claim_unread(policy(rates=rates))
+    assert rated is not None
+    assert [(charge.unit, charge.amount) for charge in rated.charges] == [(Unit.REQUESTS, 1)] * 2

@@ -8,12 +8,15 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.errors import BackendLost, BodyTooLarge, GatewayError, NotTaken, all_errors
+from gateway.errors import BackendLost, BodyTooLarge, GatewayError, NotTaken, RateExceeded, all_errors
 from gateway.ferry import NO_COST, ferry
+from gateway.quota.claim import Unit
+from gateway.quota.gcra import Rate
 from tests.journey.driver import Ride, drive
 from tests.journey.fakes import Answer, Scene
 from tests.journey.scenes import BUSY, EVENTS, NOT_THERE, PLAIN, Setting
 from tests.journey.test_strikes import check_the_end
+from tests.policy.examples import policy_set
 
 BODY = b"any bytes, not JSON: \xff\x00"
 SETTINGS = {
@@ -23,6 +26,9 @@ SETTINGS = {
     "not connected to either": Setting(BODY, (NOT_THERE, NOT_THERE)),
     "refused": Setting(BODY, (BUSY,)),
     "backend refuses": Setting(BODY, (Answer(404, pieces=(b"no",)),)),
+    "limited": Setting(
+        BODY, policies=policy_set(default="requests_in_flight: 2\nrates: {requests: 5/min, images: 3/s}")
+    ),
 }
 BLOWS: dict[str, Callable[[], BaseException]] = {
     "cancelled": asyncio.CancelledError,
@@ -112,3 +118,18 @@ def test_no_backend_at_all() -> None:
     scene, came = ride(Setting(BODY, views=()))
     assert [error.code for error in scene.client.refusals] == ["no_backend"]
     assert came.trail == ("client.refuse",)
+
+
+def test_of_all_limits_those_on_requests_hold() -> None:
+    scene, _ = ride(SETTINGS["limited"])
+    (claim,) = scene.budgets.asked
+    assert [(hold.unit, hold.amount, hold.limit) for hold in claim.holds] == [(Unit.REQUESTS, 1, 2)]
+    assert [(charge.unit, charge.amount, charge.rate) for charge in claim.charges] == [(Unit.REQUESTS, 1, Rate(5, 60))]
+    assert ride(SETTINGS["plain"])[0].budgets.asked == []
+
+
+def test_what_a_limit_on_requests_refuses_is_not_sent() -> None:
+    refused = RateExceeded(rule="rates.requests", retry_after_s=2.0)
+    trail = ride(SETTINGS["limited"])[1].trail
+    scene, _ = ride(SETTINGS["limited"], trail.index("budgets.reserve"), refused)
+    assert (scene.client.refusals, scene.record.rule, scene.record.backend) == ([refused], "rates.requests", None)

@@ -71,6 +71,23 @@ async def test_what_nobody_thought_of_is_a_problem_and_no_end_of_watching(log: J
     assert not reloader.ok
 
 
+async def test_files_that_are_empty_for_a_moment_open_nothing(tmp_path: Path, log: JsonLog) -> None:
+    acme = f'tenant: acme\nkeys: ["sha256:{"0" * 64}"]\n'
+    (tmp_path / "acme.yaml").write_text(acme)
+    settings = replace(Settings(), policies=str(tmp_path))
+    fresh = [settings]
+    reloader = Reloader(settings, load, log, lambda: fresh[0])
+    before = reloader.world
+    (tmp_path / "acme.yaml").write_text("")
+    assert await reloader.reload() == ["keys: no policy file has one any more; to let everybody in, restart"]
+    (tmp_path / "acme.yaml").write_text(acme)
+    fresh[0] = Settings()
+    assert await reloader.reload() == ["policies: no folder is named any more; to serve without policies, restart"]
+    assert (reloader.world, reloader.ok) == (before, False)
+    fresh[0] = settings
+    assert await reloader.reload() == []
+
+
 async def test_reading_holds_up_no_loop_and_reloads_follow_each_other(log: JsonLog) -> None:
     reading, go_on = threading.Event(), threading.Event()
     active: list[int] = []
