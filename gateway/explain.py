@@ -40,7 +40,7 @@ from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.shares import own_caps
 from gateway.splice.skeleton import cut
-from gateway.types import BackendName, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
+from gateway.types import BackendName, BackendView, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
 
 
 async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World) -> dict[str, object]:
@@ -184,14 +184,22 @@ async def _tell(
         videos=len(clips.placements),
         request_id=head.request_id,
     )
+    told["decision"], backend = _decision(views, ask, ports)
+    told["cost"] = _cost(world, served, backend, estimate, plans)
+
+
+def _decision(views: Sequence[BackendView], ask: RouteAsk, ports: Ports) -> tuple[dict[str, object], BackendName]:
+    """The backend that would be chosen; where none is configured there is nothing to choose, and nothing refused."""
+    if not views:
+        return {"backend": None, "reason": "no backend is configured", "known_images": 0, "trail": []}, BackendName("")
     decision = decide(views, ask, ports.upstream.held_images)
-    told["decision"] = {
+    told: dict[str, object] = {
         "backend": decision.backend,
         "reason": decision.reason,
         "known_images": decision.known_images,
         "trail": list(decision.trail),
     }
-    told["cost"] = _cost(world, served, decision.backend, estimate, plans)
+    return told, decision.backend
 
 
 def _charge(charge: Charge) -> dict[str, object]:

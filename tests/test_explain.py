@@ -102,6 +102,13 @@ def test_a_refusal_is_part_of_the_explanation() -> None:
     assert explained(over)["refused"]["rule"] == "max_images"
 
 
+def test_where_no_backend_is_configured_everything_but_the_choice_is_told() -> None:
+    found = explained(Setting(body(model="Qwen/Qwen3-VL-8B-Instruct"), views=()))
+    assert (found["decision"]["backend"], found["decision"]["reason"]) == (None, "no backend is configured")
+    assert found["cost"]["kv_bytes"]
+    assert "refused" not in found
+
+
 def test_an_unknown_models_context_refuses_nothing_as_in_the_journey() -> None:
     mystery = view("a", models=("mystery",), model_root="mystery", context_tokens=5)
     assert "refused" not in explained(Setting(body(model="mystery"), views=(mystery,)))

@@ -23,7 +23,7 @@ from gateway.policy import DEFAULT_TENANT, PolicySet
 from gateway.policy.keys import Caller, Key
 from gateway.types import HeaderList, TenantId
 
-_KEY_PREFIX = "vgw-"
+KEY_PREFIX = "vgw-"
 _PLAIN = "sha256:"
 _KEYED = "hmac-sha256:"
 
@@ -127,5 +127,5 @@ def hash_key(key: str, secret: str | None = None) -> str:
 
 def make_key(secret: str | None = None) -> tuple[str, str]:
     """A new key and its hash. The key is shown once and stored nowhere."""
-    key = _KEY_PREFIX + secrets.token_urlsafe(32)
+    key = KEY_PREFIX + secrets.token_urlsafe(32)
     return key, hash_key(key, secret)

@@ -7,8 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gateway.api.auth import hash_key, make_key
+from gateway.api.auth import KEY_PREFIX, hash_key, make_key
+from gateway.cli.output import say
 from gateway.cli.serve import settings_from
+
+_CHOSEN = (
+    "note: plain SHA-256 protects only random keys, such as this command makes without an argument; "
+    "for one that a person chose set identity.secret"
+)
 
 
 def hash_key_command(
@@ -26,4 +32,6 @@ def hash_key_command(
         typer.echo(f"key:  {key}")
     else:
         hashed = hash_key(key, secret)
+        if secret is None and not key.startswith(KEY_PREFIX):
+            say(_CHOSEN)
     typer.echo(f"hash: {hashed}")

@@ -12,6 +12,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _problems = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -39,7 +40,7 @@ def show_json(value: object) -> None:
 
 def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a result for people; numbers are aligned to the right. On a narrow terminal rows become paragraphs."""
-    table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE)
+    table = Table(title=Text(title), title_justify="left", header_style="bold", box=SIMPLE)
     made = [list(row) for row in rows]
     for index, column in enumerate(columns):
         numeric = bool(made) and all(
@@ -47,7 +48,7 @@ def show_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]
         )
         table.add_column(column, justify="right" if numeric else "left", no_wrap=True)
     for row in made:
-        table.add_row(*row)
+        table.add_row(*(Text(cell) for cell in row))  # a str would lose its [lists]: rich takes them for markup
     natural_width = Measurement.get(_results, _results.options.update_width(sys.maxsize), table).maximum
     if natural_width <= _results.width:
         _results.print(table)

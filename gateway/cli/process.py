@@ -29,9 +29,11 @@ from gateway.media.crew import PoolCannotStart
 from gateway.media.fetch import Fetcher
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
-from gateway.planning import media_scope, plan_images, served_model
+from gateway.planning import cap_of, estimate_request, media_scope, plan_images, served_model
+from gateway.policy.check import check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
+from gateway.policy.rule import MeasuredImage
 from gateway.ports import PrepareJob, SourceRef
 from gateway.types import Call, ImagePart, ImagePlan, LongString, Prepared, Span
 from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
@@ -84,9 +86,10 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
     if json:
         show_json(rows)
     else:
-        columns = ("image", "original", "delivered", "bytes", "now", "tokens", "was", "why")
-        keys = ("image", "original", "delivered", "bytes", "bytes_delivered", "tokens", "tokens_original", "why")
-        show_table(f"{model}, task {policy.task}", columns, [[str(row.get(key, "")) for key in keys] for row in rows])
+        columns = ("image", "original", "delivered", "bytes", "now", "tokens", "was", "as", "why")
+        keys = ("image", "original", "delivered", "bytes", "bytes_delivered", "tokens", "tokens_original", "as", "why")
+        named = [row | {"as": Path(str(row.get("file", ""))).name} for row in rows]
+        show_table(f"{model}, task {policy.task}", columns, [[str(row.get(key, "")) for key in keys] for row in named])
     if any("error" in row for row in rows):
         raise typer.Exit(1)
 
@@ -132,7 +135,7 @@ async def _video(path: Path, data: bytes, media: MediaService, world: World, pol
 
 
 async def _one(path: Path, data: bytes, media: MediaService, world: World, policy: EffectivePolicy) -> list[_Done]:
-    """What becomes of one file: of an animation or document as many images as the policy takes."""
+    """What becomes of one file, as a request of its own: of an animation as many images as the policy takes."""
     if is_video(data[:64]):
         return [await _video(path, data, media, world, policy)]
     url = b"data:application/octet-stream;base64," + pybase64.b64encode(data)
@@ -148,6 +151,11 @@ async def _one(path: Path, data: bytes, media: MediaService, world: World, polic
         served = served_model(world.book, policy, ())
         call, facts = spread(policy, call, looked.facts)
         plans = plan_images(policy, served, call, facts, media.plan_version)
+        measured = [
+            MeasuredImage.of(part, fact, cap_of(policy, served), plan)
+            for part, fact, plan in zip(call.images, facts, plans, strict=True)
+        ]
+        check_measured(policy, measured, estimate_request(world.book, served, policy, call, plans), None)
         jobs = [PrepareJob(ref, fact, plan) for fact, plan in zip(facts, plans, strict=True)]
         results = await media.prepare(body, looked, jobs, scope)
     except GatewayError as error:

@@ -12,13 +12,16 @@ from tests.cli.command import run
 
 
 def test_a_key_is_hashed() -> None:
-    assert run("hash-key", "abc").out == f"hash: sha256:{hashlib.sha256(b'abc').hexdigest()}\n"
+    ran = run("hash-key", "abc")
+    assert ran.out == f"hash: sha256:{hashlib.sha256(b'abc').hexdigest()}\n"
+    assert "set identity.secret" in ran.err
 
 
 def test_a_key_is_made() -> None:
     key, hashed = (line.split(": ")[1].strip() for line in run("hash-key").out.splitlines())
     assert hash_key(key) == hashed
     assert run("hash-key").out.splitlines()[0] != f"key:  {key}"
+    assert run("hash-key", key).err == ""
 
 
 def test_where_a_secret_is_configured_it_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,13 @@ def test_numbers_stand_to_the_right_and_text_to_the_left(capsys: pytest.CaptureF
     assert row.index("longer") == first.index("a")
 
 
+def test_what_stands_in_brackets_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    show_table("Formats [bold]", ("setting", "value"), [["formats", "[jpeg, png, webp]"]])
+    out = capsys.readouterr().out
+    assert "Formats [bold]" in out
+    assert "[jpeg, png, webp]" in out
+
+
 def test_a_row_that_a_terminal_cannot_hold_becomes_a_paragraph(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

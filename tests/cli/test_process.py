@@ -38,6 +38,18 @@ def test_a_table_of_what_was_done(tmp_path: Path) -> None:
     assert "2000x1500" in ran.out
 
 
+def test_what_the_policy_refuses_is_not_written(tmp_path: Path) -> None:
+    pictures = draw_pictures(tmp_path / "in")
+    policies = tmp_path / "policies"
+    policies.mkdir()
+    (policies / "default.yaml").write_text("rules: {formats: [png], max_input_side: 1000}\n")
+    files = [str(pictures / name) for name in ("drawing.png", "turned.jpg")]
+    ran = start("process", *files, "-o", str(tmp_path / "out"), "--policies", str(policies))
+    assert ran.code == 1
+    assert "turned.jpg: The image is JPEG, accepted are png." in ran.err
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["drawing.png"]
+
+
 def test_no_original_and_no_other_result_is_overwritten(tmp_path: Path) -> None:
     pictures = draw_pictures(tmp_path / "in")
     twin = draw_pictures(tmp_path / "twin") / "photograph.jpg"

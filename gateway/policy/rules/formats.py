@@ -39,7 +39,7 @@ def _measured(values: RuleValues, measured: Measured) -> UnsupportedFormat | Non
 
 RULE = Rule(
     key="formats",
-    summary="Accepted image formats, told by the file's own bytes.",
+    summary="Accepted image formats, told by the file's own bytes; `pdf` only where it is listed (extra pdf).",
     kind=ChoiceList(Choice(ImageFormat, ACCEPTED)),
     default=DECODED,
     measured=_measured,
