@@ -33,13 +33,14 @@ from benchmarks.timing import Options, interleave, machine_facts
 from gateway.errors import UnsupportedFormat
 from gateway.media import codecs
 from gateway.media.codecs.decoders import look_at
+from gateway.media.codecs.detail import measure
 from gateway.media.codecs.probe import probe_all
 from gateway.media.codecs.scaling import stored_target
 from gateway.media.messages import Bytes, Examine, Examined, Prepare, PreparedAt
 from gateway.media.worker import Bench
 from gateway.models.geometry import smart_resize
 from gateway.ports import Accepts
-from gateway.types import Change, Fidelity, ImageFormat, ImagePlan, ImageTokens, OutputFormat, Probe
+from gateway.types import Change, Detail, Fidelity, ImageFormat, ImagePlan, ImageTokens, OutputFormat, Probe, Size
 
 _ROUNDS = 15
 _PILLOW = "plain Pillow"
@@ -67,6 +68,9 @@ class FixedCodec:
 
     def probe(self, data: bytes, accepts: Accepts) -> Probe:
         return look_at(data, documents=accepts.documents)
+
+    def measure(self, data: bytes, probe: Probe, sizes: Sequence[Size]) -> tuple[Detail, tuple[float, ...]]:
+        return measure(data, probe, sizes)
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> codecs.Rendered:
         return self._backend.render(data, probe, plan)

@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,7 @@ from gateway.media.worker import run as run_worker
 from gateway.ports import Accepts, MediaScope, PrepareJob, SourceRef
 from gateway.types import (
     Change,
+    Detail,
     ImageFormat,
     ImagePlan,
     ImageTokens,
@@ -73,6 +74,9 @@ class _IdleCodec:
 
     def probe(self, _: bytes, _accepts: Accepts, /) -> Probe:
         return Probe(ImageFormat.PNG, _SOURCE)
+
+    def measure(self, _data: bytes, _probe: Probe, _sizes: Sequence[Size], /) -> tuple[Detail, tuple[float, ...]]:
+        return Detail(_SOURCE.pixels, (), 0), ()
 
     def render(self, _data: bytes, _probe: Probe, _plan: ImagePlan, /) -> Rendered:
         return self._file

@@ -250,7 +250,8 @@ def _disclosed(plan: ImagePlan) -> str:
     if plan.target == plan.original:
         return str(plan.original)
     across, down = plan.scale
-    return f"{plan.original} {plan.target} scale={across:.6g}x{down:.6g} offset=0x0"
+    why = " reason=adaptive" if Change.ADAPTED in plan.changes else ""
+    return f"{plan.original} {plan.target} scale={across:.6g}x{down:.6g} offset=0x0{why}"
 
 
 def note_prepared(record: ExchangeRecord, results: Sequence[PreparedResult]) -> None:

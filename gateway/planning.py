@@ -25,10 +25,11 @@ from gateway.policy.dropping import batches_beyond, images_too_large
 from gateway.policy.effective import ColourProfile, EffectivePolicy, Excess, Geometry, Orientation, Truncated
 from gateway.ports import Accepts, Body, MediaScope, PromptCount
 from gateway.record import ExchangeRecord
-from gateway.shares import lowered, own_caps
+from gateway.shares import adapted, lowered, measured_above, own_caps
 from gateway.types import (
     BackendView,
     Call,
+    Change,
     ImageForm,
     ImageFormat,
     ImagePart,
@@ -75,6 +76,7 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
         accepts=Accepts(ImageFormat.PDF in policy.formats, policy.truncated is Truncated.SALVAGE),
         patience_s=policy.queue_timeout_s,
         weight=policy.weight,
+        measures_above_pixels=measured_above(policy),
     )
 
 
@@ -175,14 +177,15 @@ def plan_images(
         salvage=policy.truncated is Truncated.SALVAGE,
     )
     caps = own_caps(policy, call)[: len(facts)]
-    rules = _capped(alike, caps)
+    suffices = adapted(policy, facts)
+    rules = _capped(alike, caps, suffices)
     plans = _planned(served, call, facts, rules)
     if preserve:
         return plans
     most = policy.max_total_pixels
     if most is not None and policy.on_excess.max_total_pixels is Excess.SHRINK:
         caps = lowered(caps, [plan.target.pixels for plan in plans], most)
-        rules = _capped(alike, caps)
+        rules = _capped(alike, caps, suffices)
         plans = _planned(served, call, facts, rules)
     budget = policy.max_image_tokens
     if policy.on_excess.max_image_tokens is not Excess.SHRINK or budget is None:
@@ -198,10 +201,14 @@ def plan_images(
     )
 
 
-def _capped(alike: PlanRules, caps: Sequence[Caps]) -> list[PlanRules]:
+def _capped(alike: PlanRules, caps: Sequence[Caps], suffices: Sequence[int | None]) -> list[PlanRules]:
     """The rules of each image under its own caps; those of images with the same caps are one object."""
-    made = {cap: replace(alike, cap_pixels=cap.pixels, cap_side=cap.side) for cap in set(caps)}
-    return [made[cap] for cap in caps]
+    each = list(zip(caps, suffices, strict=True))
+    made = {
+        (cap, pixels): replace(alike, cap_pixels=cap.pixels, cap_side=cap.side, adapted_pixels=pixels)
+        for cap, pixels in set(each)
+    }
+    return [made[key] for key in each]
 
 
 def _planned(
@@ -244,6 +251,8 @@ def reason_of(
     """
     if policy.geometry is Geometry.PRESERVE or policy.shadow:
         return {"reason": "preserved"}
+    if Change.ADAPTED in plan.changes:
+        return {"reason": "adaptive"}
     alone = served.family.plan(plan.original, served.checkpoint, cap_pixels=policy.max_pixels, cap_tokens=None)
     if alone.reason is TargetReason.CAP_UNREACHABLE:
         return {"reason": alone.reason.value, "knob": served.family.knob}

@@ -123,7 +123,8 @@ class MediaScope:
     """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none.
 
     ``deadline_s`` bounds each stage's work, ``patience_s`` the wait behind others' (None: as long as the work).
-    ``weight`` is the tenant's share of the workers against one of weight 1.
+    ``weight`` is the tenant's share of the workers against one of weight 1. Images of more pixels than
+    ``measures_above_pixels`` have their detail measured (None: no image has).
     """
 
     tenant: TenantId
@@ -134,6 +135,7 @@ class MediaScope:
     accepts: Accepts = Accepts()
     patience_s: float | None = None
     weight: float = 1.0
+    measures_above_pixels: int | None = None
 
     @property
     def waits_s(self) -> float:

@@ -1,7 +1,7 @@
 """How a policy's caps fall on the images of one request: each image's own, and its share of what all have together.
 
-Decided here: which caps meet on an image, and the common cap under a limit on all pixels. Not decided here: the limits
-(``policy``), sizes and prices (``models``).
+Decided here: which caps meet on an image, what asks how far below them its detail lets it go, and the common cap under
+a limit on all pixels. Not decided here: the limits (``policy``), sizes and prices (``models``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway.models.caps import Caps
-from gateway.policy.effective import RuleValues
+from gateway.models.detail import adapted_pixels
+from gateway.policy.effective import Adaptive, Geometry, RuleValues, Several
 from gateway.policy.mappings import step_at
 from gateway.policy.rules.detail import detail_pixels
-from gateway.types import Call, ImagePart
+from gateway.types import Call, ImagePart, SourceFacts
 
 
 def own_caps(values: RuleValues, call: Call) -> list[Caps]:
@@ -27,6 +28,33 @@ def own_caps(values: RuleValues, call: Call) -> list[Caps]:
 def _pixels(values: RuleValues, image: ImagePart) -> int | None:
     given = [cap for cap in (values.max_pixels, detail_pixels(values, image.detail)) if cap is not None]
     return min(given, default=None)
+
+
+def measured_above(values: RuleValues) -> int | None:
+    """Images of more pixels have their detail measured; ``None``: none has."""
+    if values.adaptive is None or values.geometry is Geometry.PRESERVE:
+        return None
+    return values.adaptive.floor_pixels
+
+
+def adapted(values: RuleValues, facts: Sequence[SourceFacts]) -> list[int | None]:
+    """The pixels that suffice for what each image shows, where the policy asks and the image was measured."""
+    knobs = values.adaptive
+    if knobs is None:
+        return [None] * len(facts)
+    return [_sufficient(values, knobs, fact) for fact in facts]
+
+
+def _sufficient(values: RuleValues, knobs: Adaptive, fact: SourceFacts) -> int | None:
+    """Only the first frame was measured: frames of an animation keep one size, and so their caps."""
+    if fact.detail is None or (fact.probe.frames > 1 and values.animated.how is Several.MANY):
+        return None
+    return adapted_pixels(
+        fact.detail,
+        fact.probe.raster.pixels,
+        floor_pixels=knobs.floor_pixels,
+        halving_psnr_db=knobs.halving_psnr_db,
+    )
 
 
 def common_cap(pixels: Sequence[int], total: int) -> int:

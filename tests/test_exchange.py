@@ -159,6 +159,17 @@ def test_each_lap_has_the_time_since_the_last() -> None:
     assert [seconds for _, seconds in record.stages] == pytest.approx([0.001] * 3)
 
 
+def test_a_size_that_the_detail_decided_is_told() -> None:
+    scene = SETTINGS["text"].scene()
+    record = new_record(scene.client, "d", FakeClock())
+    rules = replace(RULES, adapted_pixels=512 * 512)
+    note_plans(record, [facts(Size(4032, 3024))], [plan(Size(4032, 3024), rules)])
+    assert record.changes == {Change.RESIZED: 1, Change.ADAPTED: 1}
+    (told,) = record.geometry
+    assert told.startswith("4032x3024 576x416 scale=")
+    assert told.endswith(" offset=0x0 reason=adaptive")
+
+
 def test_what_the_record_takes_from_images() -> None:
     scene = SETTINGS["text"].scene()
     record = new_record(scene.client, "d", FakeClock())

@@ -21,10 +21,21 @@ from gateway.planning import (
     media_scope,
     plan_images,
     plan_kept,
+    reason_of,
     served_model,
 )
-from gateway.policy.effective import EffectivePolicy, Excess, Geometry, History, Mode, OnExcess
-from gateway.types import Change, ImageForm, Size
+from gateway.policy.effective import (
+    Adaptive,
+    EffectivePolicy,
+    Excess,
+    Geometry,
+    History,
+    Mode,
+    OnExcess,
+    Selection,
+    Several,
+)
+from gateway.types import Change, Detail, ImageForm, ImagePlan, Size, SourceFacts
 from tests.journey.driver import drive
 from tests.journey.fakes import MODEL, facts, view
 from tests.journey.scenes import Setting
@@ -173,3 +184,44 @@ def test_no_more_tokens_than_the_trigger_are_left_and_no_frontier_goes_back(
         assert sum(plan.after.tokens for plan in kept.plans) <= tokens or len(kept.plans) <= 2
         assert len(kept.call.omitted) >= frontier
         frontier = len(kept.call.omitted)
+
+
+SMOOTH = Detail(4_194_304, (1, 4, 16, 400, 60_000), 0)
+
+
+def test_what_shows_little_goes_below_its_cap_where_the_policy_says_so() -> None:
+    served = served_model(BOOK, policy(), VIEWS)
+    large = replace(facts(Size(2048, 2048)), detail=SMOOTH)
+
+    def planned(rules: EffectivePolicy, fact: SourceFacts = large) -> ImagePlan:
+        return plan_images(rules, served, call(part()), [fact], "v")[0]
+
+    on = policy(max_pixels=1_000_000, adaptive=Adaptive(65_536, 28))
+    plain, adapted = planned(policy(max_pixels=1_000_000)), planned(on)
+    assert (plain.target, plain.changes) == (Size(992, 992), (Change.RESIZED,))
+    assert adapted.changes == (Change.RESIZED, Change.ADAPTED)
+    assert 65_536 <= adapted.target.pixels < plain.target.pixels
+    assert adapted.after == served.family.image_tokens(adapted.target, served.checkpoint)
+    assert reason_of(on, served, adapted) == {"reason": "adaptive"}
+    again = replace(facts(adapted.target), detail=SMOOTH)
+    assert planned(on, again).untouched
+    for kept in (
+        replace(large, detail=None),
+        replace(large, detail=replace(SMOOTH, text_permille=900)),
+    ):
+        assert planned(on, kept) == plain
+    assert planned(replace(on, geometry=Geometry.PRESERVE)).untouched
+    assert planned(replace(on, mode=Mode.SHADOW)).untouched
+    moving = replace(large, probe=replace(large.probe, frames=9))
+    assert planned(on, moving).target == adapted.target
+    assert planned(replace(on, animated=Selection(Several.MANY, 4, "sample")), moving).target == plain.target
+    assert planned(replace(on, max_pixels=70_000)).target == planned(policy(max_pixels=70_000)).target
+
+
+def test_detail_is_asked_for_only_where_it_decides() -> None:
+    world = Setting(b"").world()
+    on = Adaptive(300_000, 28)
+    assert media_scope(policy(), world).measures_above_pixels is None
+    assert media_scope(policy(adaptive=on), world).measures_above_pixels == 300_000
+    assert media_scope(policy(adaptive=on, mode=Mode.SHADOW), world).measures_above_pixels == 300_000
+    assert media_scope(policy(adaptive=on, geometry=Geometry.PRESERVE), world).measures_above_pixels is None

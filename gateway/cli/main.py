@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from gateway import __version__
+from gateway.cli.adaptive import adaptive
 from gateway.cli.check import check
 from gateway.cli.demo import demo
 from gateway.cli.estimate import estimate
@@ -22,7 +23,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (serve, demo, check, doctor, explain, estimate, process, simulate):
+for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive):
     app.command()(command)
 app.command(name="hash-key")(hash_key_command)
 app.command(

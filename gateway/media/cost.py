@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from gateway.media.codecs.scaling import pixels_needed, stored_target
-from gateway.media.messages import Examine, ExamineClip, Prepare, PrepareClip, Question
-from gateway.types import ImageFormat, ImagePlan, MediumKind, Probe
+from gateway.media.codecs.scaling import measured_shrink, pixels_needed, stored_target
+from gateway.media.messages import Examine, ExamineClip, Measure, Prepare, PrepareClip, Question
+from gateway.types import ColourModel, ImageFormat, ImagePlan, MediumKind, Probe
 
 # Per byte of source text: base64, two digests, the header's walk.
 _EXAMINE_S_PER_BYTE = 1.0e-9
@@ -39,6 +39,11 @@ _OTHER_BYTES_PER_PIXEL = 8
 _TARGET_BYTES_PER_PIXEL = 8  # resized RGBX, encoder's copy, encoded file
 
 
+# Brightness alone, scaled: mostly Huffman codes; then the measure, of pixels left, with room for the octaves' means.
+_GREY_JPEG_S_PER_PIXEL = 3.0e-9
+_MEASURE_S_PER_PIXEL = 5.0e-9
+_MEASURED_BYTES_PER_PIXEL = 4
+
 # A container's index, the decoder's start and its first picture.
 _EXAMINE_CLIP_S = 10.0e-3
 # H.264 at 1080p takes 4 to 6 ms a frame on one core; frames between keyframes that nobody wants are not decoded.
@@ -53,6 +58,9 @@ def expected_s(question: Question) -> float:
     match question:
         case Examine():
             return _EXAMINE_FLOOR_S + question.source.length * _EXAMINE_S_PER_BYTE
+        case Measure():
+            decode_s = _EXAMINE_FLOOR_S + question.source.length * _EXAMINE_S_PER_BYTE
+            return decode_s + _measure_s(question.probe)
         case Prepare():
             decode_s = question.source.length * _EXAMINE_S_PER_BYTE
             if question.plan.keeps_file:
@@ -76,6 +84,8 @@ def kind_of(question: Question) -> str:
     match question:
         case Examine():
             return "examine"
+        case Measure():
+            return f"measure {question.probe.format.value}"
         case Prepare():
             if question.plan.keeps_file:
                 return "keep"
@@ -96,6 +106,8 @@ def predicted_bytes(question: Question) -> int:
     match question:
         case Examine():
             return source
+        case Measure():
+            return source + _measured_bytes(question.probe)
         case Prepare():
             if question.plan.keeps_file:
                 return source
@@ -122,6 +134,24 @@ def _pixel_bytes(probe: Probe, plan: ImagePlan) -> int:
     # Between its two passes the resizer holds one side as it was and one as it shall be.
     between = max(stored.width * decoded.height, stored.height * decoded.width) * _RGBX_BYTES_PER_PIXEL
     return pixel_bytes + between + stored.pixels * _TARGET_BYTES_PER_PIXEL
+
+
+def _measure_s(probe: Probe) -> float:
+    pixels = probe.raster.pixels
+    measured_s = pixels // measured_shrink(probe.raster) ** 2 * _MEASURE_S_PER_PIXEL
+    if probe.format is ImageFormat.JPEG:
+        return measured_s + pixels * _GREY_JPEG_S_PER_PIXEL * (1 + _SCAN_SHARE * (probe.scans - 1))
+    return measured_s + pixels * _S_PER_PIXEL.get(probe.format, _OTHER_S_PER_PIXEL)
+
+
+def _measured_bytes(probe: Probe) -> int:
+    """One byte a pixel is measured; what is no JPEG (or one of inks) is decoded whole before, with a copy for PIL."""
+    pixels = probe.raster.pixels
+    measured_bytes = pixels // measured_shrink(probe.raster) ** 2 * _MEASURED_BYTES_PER_PIXEL
+    if probe.format is ImageFormat.JPEG and probe.colour is not ColourModel.CMYK:
+        return measured_bytes + (pixels * _PROGRESSIVE_BYTES_PER_PIXEL if probe.progressive else 0)
+    decoded_bytes = pixels * _OTHER_BYTES_PER_PIXEL * (2 if probe.bits_per_sample > 8 else 1)
+    return measured_bytes + decoded_bytes + pixels * _RGBX_BYTES_PER_PIXEL
 
 
 def _decoded_pixels(question: PrepareClip) -> int:

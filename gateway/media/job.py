@@ -13,7 +13,17 @@ from typing import Literal
 
 from gateway.media.confine import BoxReport
 from gateway.media.cost import predicted_bytes
-from gateway.media.messages import ClipAt, Examined, ExaminedClip, Prepare, PrepareClip, PreparedAt, Question
+from gateway.media.messages import (
+    ClipAt,
+    Examined,
+    ExaminedClip,
+    Measure,
+    Measured,
+    Prepare,
+    PrepareClip,
+    PreparedAt,
+    Question,
+)
 from gateway.media.shm import Hold
 
 Operation = Literal["examine", "prepare"]
@@ -22,7 +32,7 @@ Outcome = Literal["done", "refused", "lost", "dropped"]
 
 def operation_of(question: Question) -> Operation:
     """What a question asks for: a header, or pixels."""
-    return "prepare" if isinstance(question, Prepare | PrepareClip) else "examine"
+    return "prepare" if isinstance(question, Measure | Prepare | PrepareClip) else "examine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +68,7 @@ class ClipOutput:
     data_url: bytes
 
 
-Result = Examined | PreparedOutput | ExaminedClip | ClipOutput
+Result = Examined | Measured | PreparedOutput | ExaminedClip | ClipOutput
 
 
 @dataclass(frozen=True, slots=True)

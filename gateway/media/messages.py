@@ -12,7 +12,7 @@ import msgspec
 from gateway import errors
 from gateway.media.confine.report import BoxReport, SandboxMode
 from gateway.ports import Accepts
-from gateway.types import ClipPlan, ClipProbe, ImageFormat, ImagePlan, MediumKind, Probe
+from gateway.types import ClipPlan, ClipProbe, Detail, ImageFormat, ImagePlan, MediumKind, Probe, Size
 
 # Far above any message; a plan takes some 600 bytes.
 MAX_MESSAGE_BYTES = 16 * 1024
@@ -63,6 +63,15 @@ class Prepare(msgspec.Struct, frozen=True, tag=True, array_like=True):
     probe: Probe
     max_image_bytes: int
     wants_sha256: bool
+
+
+class Measure(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """Decode an examined image small and measure its detail, and how near to it a picture of each size would be."""
+
+    source: Bytes
+    probe: Probe
+    max_image_bytes: int
+    sizes: tuple[Size, ...] = ()
 
 
 class ExamineClip(msgspec.Struct, frozen=True, tag=True, array_like=True):
@@ -119,6 +128,14 @@ class Examined(msgspec.Struct, frozen=True, tag=True, array_like=True):
     bare_base64: bool = False
 
 
+class Measured(msgspec.Struct, frozen=True, tag=True, array_like=True):
+    """``psnr_db``: of each size asked for, once shrunk to it and brought back."""
+
+    detail: Detail
+    psnr_db: tuple[float, ...]
+    effort: Effort
+
+
 class PreparedAt(msgspec.Struct, frozen=True, tag=True, array_like=True):
     """The data URL is the first ``length`` bytes of the output region until the next question."""
 
@@ -159,9 +176,9 @@ class Failed(msgspec.Struct, frozen=True, tag=True, array_like=True):
     effort: Effort
 
 
-Question = Examine | Prepare | ExamineClip | PrepareClip
+Question = Examine | Measure | Prepare | ExamineClip | PrepareClip
 # What a worker says of a job, and what it says of itself.
-Report = Examined | PreparedAt | ExaminedClip | ClipAt | Failed
+Report = Examined | Measured | PreparedAt | ExaminedClip | ClipAt | Failed
 Answer = Ready | StartFailed | Report
 
 _encoder = msgspec.msgpack.Encoder()

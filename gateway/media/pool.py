@@ -36,6 +36,8 @@ from gateway.media.messages import (
     Examined,
     ExaminedClip,
     Failed,
+    Measure,
+    Measured,
     Prepare,
     PrepareClip,
     PreparedAt,
@@ -299,6 +301,8 @@ def _outcome_of(worker: Worker, job: Job, answer: Report) -> Result | GatewayErr
         case Examined() | ExaminedClip() if len(answer.placement) == 16 and len(answer.content) == 32:
             if asked is (Examine if isinstance(answer, Examined) else ExamineClip):
                 return answer
+        case Measured() if asked is Measure:
+            return answer
         case PreparedAt() if asked is Prepare:
             return PreparedOutput(answer, _data_url(worker, job, answer.length))
         case ClipAt() if asked is PrepareClip:

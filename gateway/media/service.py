@@ -18,6 +18,7 @@ from itertools import count
 from gateway.errors import GatewayBug, GatewayError
 from gateway.media.cache import FactsCache, SingleFlight, Work, is_about_the_image
 from gateway.media.clip_service import ClipService, ClipTools
+from gateway.media.detailing import Detailer, lacks_detail
 from gateway.media.gathering import all_of
 from gateway.media.job import PoolFacts, Task, TaskFacts
 from gateway.media.looked import Asker, Flow, LookedSources
@@ -33,7 +34,7 @@ from gateway.media.settings import MIB, MediaSettings
 from gateway.media.shm import Slab
 from gateway.media.sources import SourceKind, check_accepted, check_pixels, check_size
 from gateway.ports import Body, Looked, MediaScope, PreparedResult, PrepareJob, SourceRef
-from gateway.types import ContentDigest, ImagePlan, PlacementDigest, SourceFacts
+from gateway.types import ContentDigest, ImagePlan, PlacementDigest, Size, SourceFacts
 
 # Idle slab memory goes back in steps that keep the loop free: 16 MiB take about 1 ms.
 _TRIM_PERIOD_S = 2.0
@@ -73,6 +74,7 @@ class MediaService:
         self._pool = Pool(settings.pool, self.slab, on_task=on_task, command=command)
         self._facts = FactsCache(settings.facts_cache_entries)
         self._preparer = Preparer(settings, self._placer, self._pool, second)
+        self._detailer = Detailer(self._pool, self._facts)
         self._examining: SingleFlight[Hashable, SourceFacts] = SingleFlight(is_about_the_image)
         self._room = Room(settings.slab_bytes)
         self._outputs = Room(settings.slab_bytes)
@@ -146,7 +148,10 @@ class MediaService:
             if kind_of(body, ref.source) is SourceKind.REMOTE:
                 return partial(self._look_remote, body, ref, asker, looked, fetches)
             source = self._placer.text(body, ref, asker.scope.tenant)
-            return self._remembered(source, asker.scope) or partial(self._examine, source, asker)
+            facts = self._remembered(source, asker.scope)
+            if facts is None or lacks_detail(facts, asker.scope):
+                return partial(self._find_out, source, facts, asker)
+            return facts
         except GatewayError as error:
             error.at(ref.name)
             raise
@@ -159,6 +164,11 @@ class MediaService:
             check_pixels(facts.probe, scope.max_input_pixels)
             check_accepted(facts.probe, scope.accepts)
         return facts
+
+    async def _find_out(self, source: Source, facts: SourceFacts | None, asker: Asker) -> SourceFacts:
+        """What is not known yet: the header's facts, then the detail where the scope wants it."""
+        facts = facts or await self._examine(source, asker)
+        return await self._detailer.detailed(source, facts, asker) if lacks_detail(facts, asker.scope) else facts
 
     async def _examine(self, source: Source, asker: Asker) -> SourceFacts:
         scope = asker.scope
@@ -206,7 +216,7 @@ class MediaService:
             file = await asyncio.shield(fetches[url])
             looked.files[ref.name] = file
             source = self._placer.file(ref.name, file, scope.tenant)
-            return self._remembered(source, scope) or await self._examine(source, asker)
+            return await self._find_out(source, self._remembered(source, scope), asker)
         except GatewayError as error:
             error.at(ref.name)
             raise
@@ -221,6 +231,14 @@ class MediaService:
             deadline_s=until_s,
             take=share.take,
         )
+
+    async def compare(
+        self, body: Body, ref: SourceRef, facts: SourceFacts, sizes: Sequence[Size], scope: MediaScope
+    ) -> tuple[float, ...]:
+        """PSNR in dB of an inline image's brightness once shrunk to each size and brought back; for reports."""
+        asker = Asker(scope, Flow(next(self._flows)))
+        source = self._placer.text(body, ref, scope.tenant)
+        return (await self._detailer.compared(source, facts, sizes, asker)).psnr_db
 
     # --- prepare ----------------------------------------------------------------------------------------------------
 

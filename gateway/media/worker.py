@@ -39,6 +39,8 @@ from gateway.media.messages import (
     Examined,
     ExaminedClip,
     Failed,
+    Measure,
+    Measured,
     Prepare,
     PrepareClip,
     PreparedAt,
@@ -55,7 +57,7 @@ from gateway.media.priority import step_back
 from gateway.media.sources import canonical_prefix, check_accepted, check_pixels, check_size
 from gateway.media.video import VideoLibrary
 from gateway.ports import Accepts
-from gateway.types import ImageFormat, ImagePlan, Probe, Size
+from gateway.types import Detail, ImageFormat, ImagePlan, Probe, Size
 
 _MIB = 1024 * 1024
 # An answer longer than this leaves its pages to the system before the next one is written.
@@ -82,6 +84,7 @@ class Codec(Protocol):
     @property
     def fingerprint(self) -> str: ...
     def probe(self, data: bytes, accepts: Accepts) -> Probe: ...
+    def measure(self, data: bytes, probe: Probe, sizes: Sequence[Size]) -> tuple[Detail, tuple[float, ...]]: ...
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered: ...
 
 
@@ -108,6 +111,8 @@ class Bench:
             match question:
                 case Examine():
                     return self._examine(question, began_s)
+                case Measure():
+                    return self._measure(question, began_s)
                 case Prepare():
                     return self._prepare(question, began_s)
                 case ExamineClip():
@@ -135,6 +140,11 @@ class Bench:
         canonical, bare = strict and payload.prefix == canonical_prefix(probe), strict and not payload.prefix
         content = content_digest(data, key=question.content_key)
         return Examined(len(data), placement_digest(data), content, probe, canonical, self._effort(began_s), bare)
+
+    def _measure(self, question: Measure, began_s: float) -> Measured:
+        data = self._read(question.source, question.max_image_bytes).data
+        detail, psnr_db = self._codec.measure(data, question.probe, question.sizes)
+        return Measured(detail, psnr_db, self._effort(began_s))
 
     def _prepare(self, question: Prepare, began_s: float) -> PreparedAt:
         data = self._read(question.source, question.max_image_bytes).data
@@ -258,9 +268,11 @@ class BackendCodec:
         # Imported here: the loop's process reads this module's Protocols in tests and must stay free of pixels.
         from gateway.media import codecs  # noqa: PLC0415
         from gateway.media.codecs.decoders import look_at  # noqa: PLC0415
+        from gateway.media.codecs.detail import measure  # noqa: PLC0415
 
         self._backend = codecs.load_backend(name)
         self._look_at = look_at
+        self._measure = measure
 
     @property
     def fingerprint(self) -> str:
@@ -268,6 +280,9 @@ class BackendCodec:
 
     def probe(self, data: bytes, accepts: Accepts) -> Probe:
         return self._look_at(data, documents=accepts.documents)
+
+    def measure(self, data: bytes, probe: Probe, sizes: Sequence[Size]) -> tuple[Detail, tuple[float, ...]]:
+        return self._measure(data, probe, sizes)
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered:
         return self._backend.render(data, probe, plan)

@@ -31,7 +31,8 @@ class PlanRules:
 
     ``cap_tokens`` is this image's share of a budget, ``cap_side`` bounds its longer side; ``buckets`` are the only
     sizes a resized image should have. ``keeps_tag`` leaves an image alone that only its orientation would change;
-    ``to_srgb`` applies embedded colour profiles; ``salvage`` takes files that end too early.
+    ``to_srgb`` applies embedded colour profiles; ``salvage`` takes files that end too early. ``adapted_pixels`` suffice
+    for what the image shows: it goes that far below its caps where that saves tokens.
     """
 
     cap_pixels: int | None
@@ -47,6 +48,7 @@ class PlanRules:
     keeps_tag: bool = False
     to_srgb: bool = False
     salvage: bool = False
+    adapted_pixels: int | None = None
 
 
 def _shape_changes(probe: Probe, rules: PlanRules) -> list[Change]:
@@ -76,12 +78,27 @@ def _target(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules
         # Engines fail on sides below one grid unit, so even an untouched geometry is brought up to it.
         served = family.normalised(size, checkpoint)
         return None if served == size else Target(served, family.image_tokens(served, checkpoint), True, _KEPT)
-    target = plan_within(size, family, checkpoint, Caps(rules.cap_pixels, rules.cap_side), rules.cap_tokens)
-    if rules.buckets:
-        side = rules.cap_side
-        buckets = [bucket for bucket in rules.buckets if side is None or max(bucket.width, bucket.height) <= side]
-        target = snapped(target, family, checkpoint, buckets) or target
+    target = _within(size, family, checkpoint, rules, rules.cap_pixels)
     return None if target.size == size else target
+
+
+def _within(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules, cap_pixels: int | None) -> Target:
+    target = plan_within(size, family, checkpoint, Caps(cap_pixels, rules.cap_side), rules.cap_tokens)
+    if not rules.buckets:
+        return target
+    side = rules.cap_side
+    buckets = [bucket for bucket in rules.buckets if side is None or max(bucket.width, bucket.height) <= side]
+    return snapped(target, family, checkpoint, buckets) or target
+
+
+def _adapted(size: Size, family: Family, checkpoint: Checkpoint, rules: PlanRules, under_caps: Target) -> Target | None:
+    """What the image's detail asks for; ``None`` where that is no smaller, or would cost no fewer tokens."""
+    pixels = rules.adapted_pixels
+    if pixels is None or rules.preserve or under_caps.size.pixels <= pixels:
+        return None
+    target = _within(size, family, checkpoint, rules, pixels)
+    smaller = target.size.pixels < under_caps.size.pixels and target.tokens.tokens < under_caps.tokens.tokens
+    return target if smaller else None
 
 
 def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules: PlanRules) -> ImagePlan:
@@ -96,8 +113,15 @@ def plan_image(facts: SourceFacts, family: Family, checkpoint: Checkpoint, rules
     before = family.image_tokens(original, checkpoint)
     target = _target(original, family, checkpoint, rules)
     changes = _shape_changes(probe, rules)
+    adapted = None
+    if rules.adapted_pixels is not None:
+        under_caps = target or Target(original, before, True, TargetReason.CONFORMING)
+        adapted = _adapted(original, family, checkpoint, rules, under_caps)
+        target = adapted or target
     if target is not None:
         changes.insert(0, Change.RESIZED if target.size.pixels < original.pixels else Change.ENLARGED)
+    if adapted is not None:
+        changes.insert(1, Change.ADAPTED)
     if not changes:
         if facts.remote:
             changes.append(Change.REMOTE)

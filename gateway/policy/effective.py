@@ -115,6 +115,14 @@ class Video(StrEnum):
     FRAMES = "frames"
 
 
+@dataclass(frozen=True, slots=True)
+class Adaptive:
+    """How far an image may shrink below its cap by what it shows: ``models.detail`` says what the numbers do."""
+
+    floor_pixels: int = 256 * 32 * 32
+    halving_psnr_db: int = 31
+
+
 class Orientation(StrEnum):
     """``preserve``: a tag that says how to turn an image is no reason to change it; engines differ in obeying it.
 
@@ -211,6 +219,7 @@ class RuleValues:
     max_side: tuple[tuple[int, int], ...]
     max_total_pixels: int | None
     detail: tuple[tuple[str, int | None], ...]
+    adaptive: Adaptive | None
     orientation: Orientation
     formats: tuple[ImageFormat, ...]
     background: tuple[int, int, int]

@@ -17,6 +17,7 @@ from gateway.policy.mappings import AmountsByWord, Steps
 from gateway.policy.policyset import BUILTIN_TASKS
 from gateway.policy.rates import Rates
 from gateway.policy.rules import RULES
+from gateway.policy.rules.adaptive import AdaptiveKind
 from gateway.policy.shown import told
 from gateway.policy.tenant_keys import TENANT_KEYS
 from gateway.policy.values import NAME, Amount, JsonSchema, Kind, Name
@@ -79,6 +80,8 @@ def markdown_table() -> str:
 def _shown(kind: Kind, value: object) -> str:
     """A value as one would write it in a policy file."""
     match value:
+        case None if isinstance(kind, AdaptiveKind):
+            return "off"
         case None:
             return (kind.word or "") if isinstance(kind, Amount | Histories) else "any"
         case () if isinstance(kind, Steps | Rates):

@@ -9,7 +9,7 @@ from dataclasses import fields
 from enum import StrEnum
 
 from gateway.policy.choose import ChooseRule
-from gateway.policy.effective import EngineFields, History, OnExcess
+from gateway.policy.effective import Adaptive, EngineFields, History, OnExcess
 from gateway.types import Size
 
 
@@ -18,7 +18,7 @@ def plain(value: object) -> object:
     match value:
         case StrEnum():
             return value.value
-        case OnExcess():
+        case OnExcess() | Adaptive():
             return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
         case EngineFields(others=others, named=()):
             return others.value

@@ -16,6 +16,7 @@ from tests.simulator import drawn
 
 COMMANDS = {
     "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "simulate",
+    "adaptive",
     "version",
 }  # fmt: skip
 # Nobody listens on the discard port here; a connection is refused at once.

@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typing import Any
 from gateway.errors import Undecodable
 from gateway.media.worker import run
 from gateway.ports import Accepts
-from gateway.types import ImageFormat, ImagePlan, Probe, Size
+from gateway.types import Detail, ImageFormat, ImagePlan, Probe, Size
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class FakeCodec:
         orders = self._obey(data, "probe")
         width, height = orders.get("size", [64, 48])
         return Probe(ImageFormat.PNG, Size(width, height), complete=orders.get("complete", True))
+
+    def measure(self, data: bytes, probe: Probe, sizes: Sequence[Size]) -> tuple[Detail, tuple[float, ...]]:
+        orders = self._obey(data, "measure")
+        return Detail(probe.raster.pixels, tuple(orders.get("losses", [1, 1])), 0), (40.0,) * len(sizes)
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> FakeRendered:
         orders = self._obey(data, "render")

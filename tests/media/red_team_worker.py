@@ -16,13 +16,13 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gateway.errors import Undecodable
 from gateway.media.worker import run
 from gateway.ports import Accepts
-from gateway.types import ImageFormat, ImagePlan, Probe, Size
+from gateway.types import Detail, ImageFormat, ImagePlan, Probe, Size
 from tests.media.fake_worker import FakeRendered
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -201,6 +201,9 @@ class TakenOver:
 
     def probe(self, data: bytes, accepts: Accepts) -> Probe:
         return Probe(ImageFormat.PNG, Size(64, 48))
+
+    def measure(self, data: bytes, probe: Probe, sizes: Sequence[Size]) -> tuple[Detail, tuple[float, ...]]:
+        raise Undecodable("Nobody asks for the detail.")
 
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> FakeRendered:
         try:

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from gateway.media.cost import expected_s, predicted_bytes
-from gateway.media.messages import Bytes, Examine, ExamineClip, Prepare, PrepareClip
-from gateway.types import Change, ClipPlan, ClipProbe, Container, ImageFormat, MediumKind, Probe, Size
+from gateway.media.cost import expected_s, kind_of, predicted_bytes
+from gateway.media.messages import Bytes, Examine, ExamineClip, Measure, Prepare, PrepareClip
+from gateway.types import Change, ClipPlan, ClipProbe, ColourModel, Container, ImageFormat, MediumKind, Probe, Size
 
 PHOTO = Probe(ImageFormat.JPEG, Size(4032, 3024))
 TARGET = Size(1312, 960)
@@ -81,3 +81,19 @@ def test_the_slow_and_the_hungry_are_known(kit: Any) -> None:
     )
     assert expected_s(heic) > 2 * expected_s(avif)
     assert predicted_bytes(jpeg2000) > 2 * predicted_bytes(avif)
+
+
+def test_measuring_costs_by_what_is_decoded() -> None:
+    where = Bytes(0, 3_000_000, is_text=True, has_escapes=False)
+
+    def measure(**changes: Any) -> Measure:
+        return Measure(where, replace(PHOTO, **changes), 1)
+
+    photo, png = measure(), measure(format=ImageFormat.PNG)
+    assert 0.04 < expected_s(photo) < 0.07 < expected_s(png)
+    assert predicted_bytes(photo) < 20 * MIB < 140 * MIB < predicted_bytes(png)
+    progressive = measure(progressive=True, scans=10)
+    assert expected_s(progressive) > expected_s(photo)
+    assert predicted_bytes(progressive) > predicted_bytes(photo) + 4 * PHOTO.raster.pixels
+    assert predicted_bytes(measure(colour=ColourModel.CMYK)) > predicted_bytes(photo)
+    assert kind_of(photo) != kind_of(png)

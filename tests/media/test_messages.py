@@ -13,6 +13,8 @@ from gateway.media.messages import (
     Examine,
     Examined,
     Failed,
+    Measure,
+    Measured,
     Prepare,
     PreparedAt,
     Ready,
@@ -23,7 +25,7 @@ from gateway.media.messages import (
     encode,
     failure,
 )
-from gateway.types import Change, ColourModel, ImageFormat, Probe, Size
+from gateway.types import Change, ColourModel, Detail, ImageFormat, Probe, Size
 
 WHERE = Bytes(65_536, 4_000_000, is_text=True, has_escapes=False)
 PROBE = Probe(ImageFormat.JPEG, Size(4032, 3024), orientation=6, colour=ColourModel.CMYK, progressive=True, scans=10)
@@ -32,7 +34,11 @@ EFFORT = Effort(1 << 28, 0.07)
 
 def test_questions_survive_the_way(kit: Any) -> None:
     plan = kit.plan(Change.RESIZED, Change.ORIENTATION)
-    for question in (Examine(WHERE, b"k" * 32, 1, 2), Prepare(WHERE, plan, PROBE, 5, wants_sha256=True)):
+    for question in (
+        Examine(WHERE, b"k" * 32, 1, 2),
+        Measure(WHERE, PROBE, 5, (Size(1312, 960),)),
+        Prepare(WHERE, plan, PROBE, 5, wants_sha256=True),
+    ):
         assert decode_question(encode(question)) == question
         assert len(encode(question)) < 1_000
 
@@ -42,6 +48,7 @@ def test_answers_survive_the_way() -> None:
         Ready("pillow-simd-1", 1 << 26),
         StartFailed("no such backend"),
         Examined(3_000_000, b"p" * 16, b"c" * 32, PROBE, canonical=True, effort=EFFORT, bare_base64=True),
+        Measured(Detail(3_048_192, (20_000, 90_000), 12), (41.5, 99.0), EFFORT),
         PreparedAt(500_000, 1312, 960, ImageFormat.JPEG, 375_000, None, EFFORT),
         Failed("image_undecodable", "It is cut off.", "", EFFORT),
     ):

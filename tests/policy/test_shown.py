@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.policy.effective import EngineFields, FieldAction, History, Mode, OnExcess
+from gateway.policy.effective import Adaptive, EngineFields, FieldAction, History, Mode, OnExcess
 from gateway.policy.shown import plain, told
 from gateway.types import ImageFormat, Size
 
@@ -36,3 +36,7 @@ def test_a_value_is_told_as_a_file_would_spell_it(value: object, text: str) -> N
 
 def test_actions_are_told_by_rule() -> None:
     assert told(OnExcess()).startswith("{max_images: reject, ")
+
+
+def test_knobs_are_told_by_name() -> None:
+    assert told(Adaptive()) == "{floor_pixels: 262144, halving_psnr_db: 31}"

@@ -15,6 +15,8 @@ from gateway.types import Fidelity, ImagePlan, Probe, Size
 # By how much, and the sides that must be left then, in quarters of the target's.
 _MARGIN_QUARTERS = MappingProxyType({Fidelity.EXACT: ((4, 10), (2, 8)), Fidelity.FAST: ((4, 8), (2, 6))})
 _SHRINKS = (4, 2)
+# What is left for measuring detail: engines' usual caps are about as many.
+_MEASURED_PIXELS = 1_000_000
 
 
 def stored_target(probe: Probe, plan: ImagePlan) -> Size:
@@ -44,3 +46,8 @@ def shrink_for(raster: Size, at_least: Size) -> int:
 def shrunk(raster: Size, shrink: int) -> Size:
     """What a decoder delivers then: parts of a pixel are rounded up."""
     return Size(-(-raster.width // shrink), -(-raster.height // shrink))
+
+
+def measured_shrink(raster: Size) -> int:
+    """By how much (1, 2, 4 or 8) a picture is shrunk for measuring its detail."""
+    return next((shrink for shrink in (8, 4, 2) if raster.pixels >= _MEASURED_PIXELS * shrink * shrink), 1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from gateway.policy.rule import Rule
 from gateway.policy.rules import (
+    adaptive,
     animated,
     answer_coordinates,
     background,
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     max_pixels.RULE,
     max_side.RULE,
     detail.RULE,
+    adaptive.RULE,
     max_total_pixels.RULE,
     on_excess.RULE,
     history.RULE,

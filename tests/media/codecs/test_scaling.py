@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.media.codecs.scaling import pixels_needed, shrink_for, shrunk, stored_target
+from gateway.media.codecs.scaling import measured_shrink, pixels_needed, shrink_for, shrunk, stored_target
 from gateway.types import Fidelity, ImageFormat, Probe, Size
 from tests.media.codecs.samples import plan_for
 
@@ -51,3 +51,10 @@ def test_the_target_of_a_picture_on_its_side_is_turned_too() -> None:
     plan = plan_for(Size(90, 120))
     assert stored_target(probe, plan) == Size(90, 120)
     assert stored_target(replace(probe, orientation=6), plan) == Size(120, 90)
+
+
+@pytest.mark.parametrize(
+    ("side", "shrink"), [(10, 1), (1_999, 1), (2_000, 2), (3_999, 2), (4_000, 4), (8_000, 8), (90_000, 8)]
+)
+def test_a_million_pixels_are_measured_where_there_are_so_many(side: int, shrink: int) -> None:
+    assert measured_shrink(Size(side, side)) == shrink

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
+from typing import Protocol
 
 from gateway.errors import Undecodable, UnsupportedFormat
 from gateway.media.codecs.decoders.apng import decode_apng_frame
@@ -25,9 +26,22 @@ from gateway.media.codecs.probe import probe_all, sniff
 from gateway.media.codecs.probe.profile import embedded_profile
 from gateway.media.codecs.probe.tiff import probe_tiff
 from gateway.media.codecs.probe.window import Window
-from gateway.types import ColourModel, ImageFormat, ImagePlan, Probe, Size
+from gateway.types import ColourModel, ImageFormat, Probe, Size
 
-__all__ = ["Raster", "decode", "extras", "look_at"]
+__all__ = ["Raster", "Wanted", "decode", "extras", "look_at"]
+
+
+class Wanted(Protocol):
+    """What of a plan matters to decoders (``ImagePlan`` says what each means)."""
+
+    @property
+    def target(self) -> Size: ...
+    @property
+    def frame(self) -> int: ...
+    @property
+    def to_srgb(self) -> bool: ...
+    @property
+    def salvage(self) -> bool: ...
 
 
 # Decoders to which nothing but the file and its header matters.
@@ -54,7 +68,7 @@ def look_at(data: bytes, *, documents: bool = False) -> Probe:
     return probe_all(data)
 
 
-def decode(data: bytes, probe: Probe, at_least: Size, plan: ImagePlan) -> Raster:
+def decode(data: bytes, probe: Probe, at_least: Size, plan: Wanted) -> Raster:
     """Decode the plan's frame or page of the file, as stored, not rotated; ``probe`` describes that one.
 
     A decoder that can shrink while decoding may deliver fewer pixels than ``probe.raster``, never fewer than
@@ -71,7 +85,7 @@ def decode(data: bytes, probe: Probe, at_least: Size, plan: ImagePlan) -> Raster
     return to_srgb(_decode(data, probe, at_least, plan, None), profile)
 
 
-def _decode(data: bytes, probe: Probe, at_least: Size, plan: ImagePlan, profile: bytes | None) -> Raster:
+def _decode(data: bytes, probe: Probe, at_least: Size, plan: Wanted, profile: bytes | None) -> Raster:
     """``profile`` is that of a picture of inks, which a decoder has to apply before inks become colours."""
     match probe.format:
         case ImageFormat.JPEG:
