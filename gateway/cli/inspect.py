@@ -70,7 +70,7 @@ def doctor(
             "image_tokens": trials, "problems": problems,
         })  # fmt: skip
     else:
-        show_table("Codecs", ("what", "value"), [(key, _told(value)) for key, value in codecs.items()])
+        show_table("Codecs", ("what", "value"), _codec_rows(codecs))
         show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
         show_table("Walls around image workers", ("wall", "what it does"), list(sandbox.items()))
         if rows:
@@ -103,6 +103,15 @@ def _trial_problem(row: dict[str, object]) -> str | None:
         f"{place}: {row['predicted']} tokens predicted, {row['actual']} counted by the engine; "
         "name its checkpoint (models) or tell the cap it was started with (backends.max_pixels)"
     )
+
+
+def _codec_rows(codecs: dict[str, object]) -> list[tuple[str, str]]:
+    """One row for every fact; those that are told by backend get a row for each, since they are long."""
+    rows: list[tuple[str, str]] = []
+    for key, value in codecs.items():
+        entries = value.items() if isinstance(value, dict) else ()
+        rows += [(f"{key}: {name}", _told(entry)) for name, entry in entries] or [(key, _told(value))]
+    return rows
 
 
 def _told(value: object) -> str:

@@ -48,7 +48,7 @@ class _Done:
 
 
 def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
-    images: Annotated[list[Path], typer.Argument(help="Image or video files.", exists=True, dir_okay=False)],
+    images: Annotated[list[Path], typer.Argument(help="Image or video files, or folders of them.", exists=True)],
     output: Annotated[Path, typer.Option("-o", "--output", help="Directory for the results.", file_okay=False)],
     model: Annotated[str, typer.Option(help="Served model.")] = "Qwen/Qwen3-VL-8B-Instruct",
     task: Annotated[str | None, typer.Option(help="Task of the policy.")] = None,
@@ -62,6 +62,7 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Run the pipeline over files and write what an engine would get."""
+    images = _files(images)
     load_policy_set(policies)  # says every problem before a worker starts
     flags: dict[str, object] = {"policies": None if policies is None else str(policies)}
     settings = settings_from(config, None, flags)
@@ -92,6 +93,20 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
         show_table(f"{model}, task {policy.task}", columns, [[str(row.get(key, "")) for key in keys] for row in named])
     if any("error" in row for row in rows):
         raise typer.Exit(1)
+
+
+def _files(given: list[Path]) -> list[Path]:
+    """What was given, and for a folder the files in it, by name; not those below, nor hidden ones."""
+    found: list[Path] = []
+    for path in given:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        inside = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
+        if not inside:
+            raise fail(f"There is no file in {path}.", code=2)
+        found += inside
+    return found
 
 
 def _write(images: list[Path], done: list[_Done], output: Path) -> None:

@@ -23,6 +23,12 @@ def write(path: Path, text: str) -> str:
 # --- doctor ----------------------------------------------------------------------------------------------------------
 
 
+def test_doctor_shows_the_long_facts_of_codecs_in_rows_of_their_own() -> None:
+    lines = start("doctor").out.splitlines()
+    assert "Codecs" in lines
+    assert any(line.startswith("  fingerprints: vips ") for line in lines)
+
+
 def test_doctor_tells_codecs_and_limits() -> None:
     told = run("doctor", "--json").json
     assert told["codecs"]["default"] in told["codecs"]["available"]
