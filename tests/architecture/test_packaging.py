@@ -14,8 +14,8 @@ from tests.architecture.tree import ROOT
 
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 TABLES = tomllib.loads(PYPROJECT)
-# heif's pillow-heif requires pillow; the comment beside it says how to install it all the same.
-EXTRAS = sorted(TABLES["project"]["optional-dependencies"].keys() - {"heif"})
+# pillow is for environments that pip alone makes; heif's pillow-heif requires it, and the comment beside it says more.
+EXTRAS = sorted(TABLES["project"]["optional-dependencies"].keys() - {"heif", "pillow"})
 
 
 def _requirements() -> list[Requirement]:

@@ -17,6 +17,8 @@ from gateway.types import ImageFormat, ImagePlan, Probe, Size
 PILLOW_SIMD = "pillow-simd"
 VIPS = "vips"
 _DECODERS = ("numpy", "simplejpeg", "imagecodecs", "kornia_rs", "pyvips", "isal")
+# No plain dependency (docs/adr/0002-codec-backends.md).
+_WHERE_PIL_IS = " (PIL is Pillow: pip install 'vlm-gateway[pillow]', or pillow-simd by .ci/pillow in a checkout)"
 
 
 class CodecBackendMissing(Exception):
@@ -55,7 +57,7 @@ def _absence(name: str) -> str | None:
         return f"there is no codec backend of this name (known: {PILLOW_SIMD}, {VIPS})"
     missing = [module for module in (*_DECODERS, "PIL") if find_spec(module) is None]
     if missing:
-        return f"these packages are not installed: {', '.join(missing)}"
+        return f"these packages are not installed: {', '.join(missing)}{_WHERE_PIL_IS if 'PIL' in missing else ''}"
     if name == PILLOW_SIMD:
         return _simd_absence()
     return None
@@ -107,7 +109,11 @@ def load_backend(name: str) -> CodecBackend:
 
 
 def describe() -> dict[str, object]:
-    """Backends, library versions, SIMD level and one timed resize, for ``doctor``. Loads the libraries."""
+    """Backends, library versions, SIMD level and one timed resize, for ``doctor``. Loads the libraries.
+
+    Raises CodecBackendMissing where there is no backend.
+    """
+    default = default_backend()
     from gateway.media.codecs import inspection  # noqa: PLC0415  loads PIL and pyvips
 
-    return {"available": list(available_backends()), "default": default_backend(), **inspection.inspect_libraries()}
+    return {"available": list(available_backends()), "default": default, **inspection.inspect_libraries()}

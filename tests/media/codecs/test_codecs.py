@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from gateway.media import codecs
-from gateway.media.codecs import CodecBackendMissing, available_backends, default_backend, load_backend
+from gateway.media.codecs import CodecBackendMissing, available_backends, default_backend, describe, load_backend
 
 
 def test_importing_the_package_loads_no_image_library() -> None:
@@ -40,6 +40,13 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         load_backend("vips")
     with pytest.raises(CodecBackendMissing, match="no_such_library"):
         default_backend()
+
+
+def test_without_any_pillow_all_that_needs_one_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)  # what an import takes for a package that is not there
+    for wanting in (default_backend, describe, lambda: load_backend("vips")):
+        with pytest.raises(CodecBackendMissing, match=r"not installed: PIL .*pip install 'vlm-gateway\[pillow\]'"):
+            wanting()
 
 
 def test_a_wheel_over_pillow_simd_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
