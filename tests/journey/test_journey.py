@@ -21,7 +21,7 @@ from gateway.types import BackendName, Change, EngineKind, Size
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
 from tests.journey.fakes import MODEL, STREAM_TYPE, Answer, Scene, facts, view
-from tests.journey.scenes import BUSY, CAPPED, DATA_URL, EVENTS, PLAIN, SETTINGS, SHADOW, Setting, body
+from tests.journey.scenes import CAPPED, DATA_URL, EVENTS, PLAIN, SETTINGS, SHADOW, Setting, body
 from tests.policy.examples import policy_set
 
 STAGES = (
@@ -91,43 +91,6 @@ def test_what_is_reserved_is_the_estimate_within_the_tenants_limit() -> None:
     (claim,) = scene.budgets.asked
     assert (claim.tenant, claim.queue_timeout_s, claim.shadow) == (DEFAULT_TENANT, 10.0, False)
     assert claim.holds[0] == Hold(Unit.KV_TOKENS, estimate.kv_tokens, 100_000)
-
-
-def test_the_account_carries_the_cost_and_hears_of_the_answer() -> None:
-    scene = traveled(SETTINGS["two images"])
-    ((backend, cost, account),) = scene.upstream.accounts
-    assert cost.encode_patches > 0
-    assert account.has_answered
-    assert scene.upstream.learnt == [(backend, (bytes(16), b"\1" * 16))]
-
-
-def test_a_refusal_is_relayed_and_the_images_keep_their_home() -> None:
-    """The home is learnt when it is chosen, so that requests at the same moment follow; a refusal moves nothing."""
-    scene = traveled(replace(SETTINGS["two images"], answers=(Answer(400, pieces=(b"no",)),)))
-    assert len(scene.upstream.learnt) == 1
-    assert (scene.record.outcome, scene.record.status) == ("backend_refused", 400)
-    assert scene.client.written == b"no"
-
-
-def test_sent_elsewhere_the_account_moves_and_images_are_prepared_once() -> None:
-    scene = traveled(replace(SETTINGS["two images"], answers=(BUSY, PLAIN)))
-    first, second = (backend for backend, _, _ in scene.upstream.accounts)
-    assert {first, second} == {"a", "b"}
-    assert len(scene.media.jobs) == 1
-    record = scene.record
-    assert (record.attempts, record.retry_reasons, record.backend) == (2, ["refused"], second)
-    assert scene.upstream.sent[0][2] == scene.upstream.sent[1][2]
-
-
-def test_a_refusal_with_nowhere_to_go_is_relayed_as_it_is() -> None:
-    scene = traveled(SETTINGS["refused by both"])
-    assert (scene.client.status, scene.client.written) == (503, b'{"error":"busy"}')
-    assert scene.record.outcome == "backend_refused"
-
-
-def test_no_connection_anywhere_is_unreachable_with_a_time_to_come_back() -> None:
-    error = refused(SETTINGS["not connected to either"])
-    assert (error.code, error.retry_after_s) == ("backend_unreachable", 1.0)
 
 
 def test_shadow_mode_reports_and_changes_nothing() -> None:

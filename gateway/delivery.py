@@ -1,0 +1,255 @@
+"""From a reserved request to its settlement: stages 10 to 15, and the only file that knows how they repeat.
+
+    10 decide    which backend, and its account        13 forward   elsewhere only what was certainly not taken
+    11 prepare   pixels, unless the cache has them     14 relay     after the first byte errors are stream errors
+    12 splice    the new body                          15 settle    estimate against usage
+
+Decided here: when a request goes elsewhere, and what is released when. Not decided here: which backend (``routing``),
+what was certainly not taken (``upstream``), what is written into the body (``outgoing``). Awaits nothing but ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gateway import exchange as frame
+from gateway.answer import Wish, editor_for, told_coordinates
+from gateway.clips import ClipWork
+from gateway.dialects import Dialect
+from gateway.errors import (
+    BackendUnreachable,
+    ModelNotFound,
+    NoBackend,
+    NotTaken,
+)
+from gateway.exchange import Ports, Watch, World
+from gateway.models.book import ServedModel
+from gateway.outgoing import edits_of, forward_headers, response_headers
+from gateway.planning import (
+    check_images,
+    check_text,
+    cost_of,
+    learn_pace,
+)
+from gateway.policy.effective import EffectivePolicy, FieldAction
+from gateway.ports import (
+    Body,
+    Client,
+    Looked,
+    MediaScope,
+    PrepareJob,
+    PromptCount,
+    Reservation,
+    SourceRef,
+    UpstreamRequest,
+    UpstreamResponse,
+)
+from gateway.pump import pump
+from gateway.quota.claim import Used
+from gateway.record import ExchangeRecord
+from gateway.routing.ask import Decision, RouteAsk
+from gateway.routing.decide import decide
+from gateway.splice.edit import Operation, edit, splice
+from gateway.splice.skeleton import Skeleton
+from gateway.types import (
+    BackendView,
+    Call,
+    EngineKind,
+    ImagePart,
+    ImagePlan,
+    Prepared,
+    SourceFacts,
+    TokenEstimate,
+)
+
+
+@dataclass(slots=True)
+class Exchange:
+    """What the stages of one exchange hand on."""
+
+    client: Client
+    dialect: Dialect
+    ports: Ports
+    world: World
+    record: ExchangeRecord
+    watch: Watch
+
+
+@dataclass(slots=True)
+class Trip:
+    """All that is known of a request once it may go to a backend."""
+
+    x: Exchange
+    body: Body
+    skeleton: Skeleton
+    call: Call
+    policy: EffectivePolicy
+    served: ServedModel
+    scope: MediaScope
+    looked: Looked | None
+    facts: Sequence[SourceFacts]
+    plans: Sequence[ImagePlan]
+    estimate: TokenEstimate
+    counted: PromptCount | None
+    wish: Wish | None
+    clips: ClipWork
+    reservation: Reservation
+
+
+async def deliver(trip: Trip) -> None:
+    """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
+    x, ports, record = trip.x, trip.x.ports, trip.x.record
+    facts = trip.facts
+    cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
+    ask = RouteAsk(
+        model=trip.policy.model,
+        images=(*(fact.placement for fact in facts), *trip.clips.placements),
+        image_patches=cost.encode_patches,
+        prompt_tokens=cost.prompt_tokens,
+        kv_tokens=cost.kv_tokens,
+        needs_vision=bool(trip.call.images) or trip.clips.has_video,
+        needs_frames=trip.clips.needs_frames,
+        videos=len(trip.clips.placements),
+        request_id=record.request_id,
+    )
+    prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
+    written: Sequence[Operation] = ()
+    while True:
+        views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
+        decision = decide(views, ask, ports.upstream.held_images)
+        view = next(view for view in views if view.name == decision.backend)
+        frame.note_decision(record, decision, view)
+        account = ports.upstream.open_account(decision.backend, cost)
+        try:
+            # Known from here on, so that requests with the same picture at the same moment follow this one.
+            ports.upstream.learn_images(decision.backend, ask.images)
+            x.watch.lap("decide")
+            if prepared is None:
+                prepared = await _prepare(trip, facts)
+                written = await trip.clips.prepare(trip.body, ports.clips, x.world)
+                x.watch.lap("prepare")
+            request = _request(trip, prepared, written, view.engine)
+            x.watch.lap("splice")
+            record.attempts += 1
+            try:
+                response: UpstreamResponse = await ports.upstream.forward(decision.backend, request)
+            except NotTaken as refusal:
+                answer = frame.refused_answer(refusal)
+                record.retry_reasons.append(refusal.reason)
+                ask = replace(ask, excluded=ask.excluded | {decision.backend})
+                if _can_go_elsewhere(ports.upstream.views(), ask) and ports.upstream.may_retry():
+                    if answer is not None:
+                        answer.close()
+                    continue
+                if answer is None:
+                    raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
+                response = answer
+            try:
+                x.watch.lap("forward")
+                account.answered()
+                tail = await _relay(trip, decision, response)
+                _settle(trip, view, response, tail)
+            finally:
+                response.close()
+            return
+        finally:
+            account.close()
+
+
+def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
+    try:
+        decide(views, ask, lambda _backend, _images: 0)
+    except (NoBackend, ModelNotFound):
+        return False
+    return True
+
+
+async def _prepare(trip: Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[ImagePart, Prepared]]:
+    """Prepared bytes of every image that changes, by its part."""
+    call, record = trip.call, trip.x.record
+    changing = [
+        (part, PrepareJob(SourceRef(part.name, part.source), fact, plan))
+        for part, fact, plan in zip(call.images, facts, trip.plans, strict=False)
+        if not plan.untouched and not trip.policy.shadow
+    ]
+    if not changing or trip.looked is None:
+        return ()
+    results = await trip.x.ports.media.prepare(trip.body, trip.looked, [job for _, job in changing], trip.scope)
+    frame.note_prepared(record, results)
+    return [(part, result.prepared) for (part, _), result in zip(changing, results, strict=True)]
+
+
+def _request(
+    trip: Trip, prepared: Sequence[tuple[ImagePart, Prepared]], written: Sequence[Operation], engine: EngineKind
+) -> UpstreamRequest:
+    """The request as it goes out: untouched bytes as views of the body, changed parts spliced in."""
+    x, body = trip.x, trip.body
+    operations = (
+        ()
+        if trip.policy.shadow
+        else [*edits_of(trip.call, trip.policy, engine, prepared, x.world.cache_salt, x.record), *written]
+    )
+    spliced = splice(body.view, body.start, body.stop, edit(trip.skeleton, operations))
+    x.record.forwarded_bytes = spliced.byte_count
+    head = x.client.head
+    return UpstreamRequest(
+        head.method,
+        head.path,
+        head.query,
+        forward_headers(head, keep_authorization=not x.world.has_tenants, readable=trip.wish is not None),
+        spliced.chunks,
+        spliced.byte_count,
+    )
+
+
+async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse) -> bytes:
+    """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
+    x, client, record = trip.x, trip.x.client, trip.x.record
+    if client.started:
+        frame.check_continues(response)
+    else:
+        record.status = response.status
+    editor = editor_for(trip.wish, x.dialect, response.status, response.headers)
+    record.coordinates = told_coordinates(trip.wish, editor)
+    headers = response_headers(record, decision, response.headers)
+    record.first_byte_s = x.ports.clock.now_s()
+    await client.start(response.status, headers, response.content_length if editor is None else None)
+    tail = await pump(client, response, editor, record, x.ports.clock)
+    x.watch.lap("relay")
+    return tail
+
+
+def _settle(trip: Trip, view: BackendView, response: UpstreamResponse, tail: bytes) -> None:
+    """Compare the estimate with what the engine says and give the budget back; never fails the request."""
+    x, record, estimate = trip.x, trip.x.record, trip.estimate
+    if response.status >= 400:
+        record.outcome = "backend_refused"
+    else:
+        record.usage = x.dialect.usage(tail, streamed=trip.call.stream)
+    usage = record.usage
+    trip.clips.settle(usage, record)
+    if usage is None:
+        trip.reservation.settle(None)
+    else:
+        trip.reservation.settle(Used(usage.prompt_tokens, usage.completion_tokens, usage.image_tokens))
+        record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
+        if not trip.call.other_media:
+            learn_pace(x.world.book, trip.served, view, trip.plans, record)
+        is_ours = _is_counted_whole(trip)
+        if usage.image_tokens is not None and trip.plans and is_ours:
+            check_images(x.world.book, trip.served, view, trip.plans, usage.image_tokens, record)
+        if is_ours and usage.image_tokens in (None, estimate.image_tokens):
+            text_tokens = usage.prompt_tokens - estimate.image_tokens - estimate.image_overhead_tokens
+            x.world.book.learn_text(trip.served, trip.call.text_bytes, trip.call.message_count, text_tokens)
+    x.watch.lap("settle")
+
+
+def _is_counted_whole(trip: Trip) -> bool:
+    """Whether the engine counted what we did: not what it had kept too, other media, or under the client's settings."""
+    call, actions = trip.call, trip.policy.engine_fields
+    if call.is_continued or call.other_media:
+        return False
+    if any(actions.action(str(pointer[-1])) is FieldAction.ALLOW for pointer in call.foreign_fields):
+        return False
+    return len(trip.plans) == len(call.images)
