@@ -241,12 +241,12 @@ class Gateway:
         self._tasks.append(loop.create_task(self._canary.keep_beating()))
         if server.watch_interval_s > 0:
             self._tasks.append(loop.create_task(watch(self._watched, server.watch_interval_s, self.reload)))
-        self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.views)))
+        self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.everybody)))
         spare_the_collector()
         self._log.event(
             "info", "started", version=__version__, data_port=data_port, admin_port=admin_port,
             codec_backend=self._codec_backend, plan_version=self._media.plan_version,
-            sandbox=self._media.facts().pool.box.lines(), backends=[view.name for view in self._upstream.views()],
+            sandbox=self._media.facts().pool.box.lines(), backends=[view.name for view in self._upstream.everybody()],
         )  # fmt: skip
         return Listening(data_port, admin_port)
 
@@ -351,7 +351,7 @@ class Gateway:
                 inflight=list(self._inflight.values()),
                 media=self._media.facts(),
                 fetched_bytes=self._fetcher.kept_bytes,
-                views=self._upstream.views(),
+                views=self._upstream.everybody(),
                 tenants=self.world.policies.tenants,
                 reserved_kv_tokens=self._budgets.inflight_kv_tokens,
                 waiting_requests=self._budgets.waiting_count(),

@@ -11,20 +11,16 @@ what was certainly not taken (``upstream``), what is written into the body (``ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway import exchange as frame
-from gateway.answer import Wish, editor_for, told_coordinates
-from gateway.clips import ClipWork
-from gateway.dialects import Dialect
+from gateway.answer import editor_for, told_coordinates
 from gateway.errors import (
     BackendUnreachable,
     ModelNotFound,
     NoBackend,
     NotTaken,
 )
-from gateway.exchange import Ports, Watch, World
-from gateway.models.book import ServedModel
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     check_images,
@@ -32,69 +28,26 @@ from gateway.planning import (
     cost_of,
     learn_pace,
 )
-from gateway.policy.effective import EffectivePolicy, FieldAction
+from gateway.policy.effective import FieldAction
 from gateway.ports import (
-    Body,
-    Client,
-    Looked,
-    MediaScope,
     PrepareJob,
-    PromptCount,
-    Reservation,
     SourceRef,
     UpstreamRequest,
     UpstreamResponse,
 )
 from gateway.pump import pump
 from gateway.quota.claim import Used
-from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.edit import Operation, edit, splice
-from gateway.splice.skeleton import Skeleton
+from gateway.trip import Trip
 from gateway.types import (
     BackendView,
-    Call,
     EngineKind,
     ImagePart,
-    ImagePlan,
     Prepared,
     SourceFacts,
-    TokenEstimate,
 )
-
-
-@dataclass(slots=True)
-class Exchange:
-    """What the stages of one exchange hand on."""
-
-    client: Client
-    dialect: Dialect
-    ports: Ports
-    world: World
-    record: ExchangeRecord
-    watch: Watch
-
-
-@dataclass(slots=True)
-class Trip:
-    """All that is known of a request once it may go to a backend."""
-
-    x: Exchange
-    body: Body
-    skeleton: Skeleton
-    call: Call
-    policy: EffectivePolicy
-    served: ServedModel
-    scope: MediaScope
-    looked: Looked | None
-    facts: Sequence[SourceFacts]
-    plans: Sequence[ImagePlan]
-    estimate: TokenEstimate
-    counted: PromptCount | None
-    wish: Wish | None
-    clips: ClipWork
-    reservation: Reservation
 
 
 async def deliver(trip: Trip) -> None:

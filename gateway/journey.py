@@ -20,7 +20,7 @@ from gateway import exchange as frame
 from gateway.answer import wish_of
 from gateway.claiming import claim_of
 from gateway.clips import ClipWork
-from gateway.delivery import Exchange, Trip, deliver
+from gateway.delivery import deliver
 from gateway.dialects import Dialect
 from gateway.errors import (
     GatewayError,
@@ -47,6 +47,7 @@ from gateway.ports import (
     SourceRef,
 )
 from gateway.splice.skeleton import Skeleton, cut
+from gateway.trip import Exchange, Trip
 from gateway.types import (
     Call,
 )

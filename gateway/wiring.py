@@ -31,7 +31,7 @@ from gateway.policy.keys import Caller
 from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
-from gateway.types import EngineKind, TenantId
+from gateway.types import BackendRole, EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
 
@@ -198,6 +198,7 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
             url=b.url,
             name=b.name or "",
             engine="auto" if b.engine == "auto" else EngineKind(b.engine),
+            role=BackendRole(b.role),
             api_key=b.api_key,
             max_pixels=b.max_pixels,
             context_tokens=b.context_tokens,

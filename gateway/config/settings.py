@@ -69,6 +69,11 @@ class BackendConfig:
     url: str = setting("", "Base URL of the engine, without /v1.")
     name: str | None = setting(None, "Name in headers, logs and metrics; host:port by default.")
     engine: str = setting("auto", "The serving software.", choices=("auto", "vllm", "sglang", "generic"))
+    role: str = setting(
+        "full",
+        "The part of a request it computes: all of it, pictures for consumers, or a prompt for decoders.",
+        choices=("full", "encoder", "consumer", "prefill", "decode"),
+    )
     api_key: str | None = setting(None, "Sent to this engine as a bearer token.", secret=True)
     max_pixels: int | None = setting(None, "The engine's effective pixel cap per image.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length; discovered by default.", minimum=1, unit="tokens")

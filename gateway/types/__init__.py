@@ -5,6 +5,7 @@ computed (the package that owns the stage does that).
 """
 
 from gateway.types.backends import (
+    BackendRole,
     BackendView,
     EngineKind,
     RequestCost,
@@ -67,6 +68,7 @@ __all__ = [
     "Answer",
     "AnswerText",
     "BackendName",
+    "BackendRole",
     "BackendView",
     "Buffer",
     "Call",

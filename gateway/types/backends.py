@@ -14,6 +14,25 @@ class EngineKind(StrEnum):
     GENERIC = "generic"
 
 
+class BackendRole(StrEnum):
+    """Which part of a request a backend computes; ``full``: all of it.
+
+    ``encoder`` turns pictures into embeddings for ``consumer`` (vLLM's EC producer and consumer); ``prefill`` computes
+    a prompt's KV blocks for ``decode``. Clients' requests go to consumers and decoders; the other two are helpers.
+    """
+
+    FULL = "full"
+    ENCODER = "encoder"
+    CONSUMER = "consumer"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+    @property
+    def helps(self) -> bool:
+        """Whether it only ever does a part of a request that goes elsewhere."""
+        return self is BackendRole.ENCODER or self is BackendRole.PREFILL
+
+
 @dataclass(frozen=True, slots=True)
 class BackendView:
     """One backend as routing sees it at one moment: discovered facts, health and load. Immutable.
@@ -44,6 +63,7 @@ class BackendView:
     kv_use_ratio: float | None = None
     scraped_age_s: float | None = None
     returns: int = 0
+    role: BackendRole = BackendRole.FULL
 
 
 @dataclass(frozen=True, slots=True)

@@ -135,6 +135,7 @@ class Backend:
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
             returns=self.returns,
+            role=settings.role,
         )
 
 
@@ -153,10 +154,11 @@ def _first(configured: int | None, learnt: int | None) -> int | None:
 
 
 class Registry:
-    """All backends in the order of the configuration."""
+    """All backends in the order of the configuration; helpers (encoders, prefill) stand apart from the others."""
 
     def __init__(self, settings: UpstreamSettings) -> None:
         self._views: tuple[BackendView, ...] | None = None
+        self._helpers: tuple[BackendView, ...] = ()
         self._built_s = 0.0
         self._backends = {entry.backend_name: Backend(entry, settings, self._invalidate) for entry in settings.backends}
 
@@ -169,11 +171,19 @@ class Registry:
     def __getitem__(self, name: BackendName) -> Backend:
         return self._backends[name]
 
+    def helpers(self, now_s: float) -> tuple[BackendView, ...]:
+        """The backends that do a part of requests which go elsewhere."""
+        self.views(now_s)
+        return self._helpers
+
     def views(self, now_s: float) -> tuple[BackendView, ...]:
+        """The backends that take requests."""
         if now_s - self._built_s >= _VIEW_AGE_LIMIT_S:
             for backend in self:
                 backend.refresh()
             self._built_s = now_s
         if self._views is None:
-            self._views = tuple(backend.view(now_s) for backend in self)
+            everybody = tuple(backend.view(now_s) for backend in self)
+            self._helpers = tuple(view for view in everybody if view.role.helps)
+            self._views = everybody if not self._helpers else tuple(view for view in everybody if not view.role.helps)
         return self._views

@@ -65,6 +65,15 @@ class UpstreamService:
         """Everything known of all backends now, health and load included; cheap, no I/O."""
         return self._registry.views(self._clock.now_s())
 
+    def helpers(self) -> Sequence[BackendView]:
+        """The same of those that take no requests: encoders and prefill."""
+        return self._registry.helpers(self._clock.now_s())
+
+    def everybody(self) -> Sequence[BackendView]:
+        """All backends, for those who watch."""
+        helpers = self.helpers()
+        return (*self.views(), *helpers) if helpers else self.views()
+
     def open_account(self, backend: BackendName, cost: RequestCost) -> Account:
         return self._registry[backend].accounts.open(cost)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
 
-from gateway.types import BackendName, EngineKind
+from gateway.types import BackendName, BackendRole, EngineKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class BackendSettings:
     url: str
     name: str = ""
     engine: EngineKind | Literal["auto"] = "auto"
+    role: BackendRole = BackendRole.FULL
     api_key: str | None = field(default=None, repr=False)
     max_pixels: int | None = None
     context_tokens: int | None = None

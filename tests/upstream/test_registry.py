@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.types import BackendName, EngineKind, RequestCost
+from gateway.types import BackendName, BackendRole, EngineKind, RequestCost
 from gateway.upstream.engines import engine_of
 from gateway.upstream.engines.contract import EngineFacts, EngineLoad
 from gateway.upstream.registry import Backend, Registry
@@ -55,6 +55,17 @@ def test_views_are_the_same_objects_until_something_changes() -> None:
     assert (during[0].queued_prefill_tokens, during[0].queued_encode_patches) == (10, 100)
     account.close()
     assert backends.views(0.3) == before
+
+
+def test_helpers_take_no_requests() -> None:
+    backends = registry(
+        BackendSettings("http://a", name="a", role=BackendRole.CONSUMER),
+        BackendSettings("http://b", name="b", role=BackendRole.ENCODER),
+        BackendSettings("http://c", name="c", role=BackendRole.PREFILL),
+    )
+    assert [view.name for view in backends.helpers(0.0)] == ["b", "c"]
+    assert [(view.name, view.role) for view in backends.views(0.0)] == [("a", BackendRole.CONSUMER)]
+    assert registry().helpers(0.0) == ()
 
 
 def test_marks_down_up_and_draining() -> None:
