@@ -134,6 +134,12 @@ class ClipWork:
         return tuple(item.facts.placement for item in self.items if item.part.kind is MediumKind.VIDEO)
 
     @property
+    def video_patches(self) -> list[int]:
+        """Patches of each of ``placements``; 0 where no header told."""
+        videos = [item for item in self.items if item.part.kind is MediumKind.VIDEO]
+        return [0 if item.price is None else item.price.vit_patches for item in videos]
+
+    @property
     def measured(self) -> tuple[MeasuredClip, ...]:
         return tuple(item.measured for item in self.items)
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from gateway import exchange as frame
 from gateway.answer import editor_for, told_coordinates
+from gateway.asking import ask_of
 from gateway.errors import (
     BackendUnreachable,
     ModelNotFound,
@@ -55,28 +56,18 @@ async def deliver(trip: Trip) -> None:
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts = trip.facts
     cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
-    ask = RouteAsk(
-        model=trip.policy.model,
-        images=(*(fact.placement for fact in facts), *trip.clips.placements),
-        image_patches=cost.encode_patches,
-        prompt_tokens=cost.prompt_tokens,
-        kv_tokens=cost.kv_tokens,
-        needs_vision=bool(trip.call.images) or trip.clips.has_video,
-        needs_frames=trip.clips.needs_frames,
-        videos=len(trip.clips.placements),
-        request_id=record.request_id,
-    )
+    ask = ask_of(trip.policy, trip.call, facts, trip.plans, trip.clips, cost, request_id=record.request_id)
     prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
     written: Sequence[Operation] = ()
     while True:
         views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
-        decision = decide(views, ask, ports.upstream.held_images)
+        decision = decide(views, ask, ports.upstream.holdings(ask.key))
         view = next(view for view in views if view.name == decision.backend)
         frame.note_decision(record, decision, view)
         account = ports.upstream.open_account(decision.backend, cost)
         try:
             # Known from here on, so that requests with the same picture at the same moment follow this one.
-            ports.upstream.learn_images(decision.backend, ask.images)
+            ports.upstream.learn(decision.backend, ask.key)
             x.watch.lap("decide")
             if prepared is None:
                 prepared = await _prepare(trip, facts)
@@ -112,7 +103,7 @@ async def deliver(trip: Trip) -> None:
 
 def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
     try:
-        decide(views, ask, lambda _backend, _images: 0)
+        decide(views, ask, {})
     except (NoBackend, ModelNotFound):
         return False
     return True

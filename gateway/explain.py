@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from gateway.asking import ask_of
 from gateway.claiming import claim_of, kv_bytes_held
 from gateway.clips import ClipWork, explained
 from gateway.dialects import Dialect
@@ -173,17 +174,7 @@ async def _tell(
         "cost": claim.cost,
     }
     cost = cost_of(estimate, plans, clips.patches)
-    ask = RouteAsk(
-        model=policy.model,
-        images=(*(fact.placement for fact in facts), *clips.placements),
-        image_patches=cost.encode_patches,
-        prompt_tokens=cost.prompt_tokens,
-        kv_tokens=cost.kv_tokens,
-        needs_vision=bool(call.images) or clips.has_video,
-        needs_frames=clips.needs_frames,
-        videos=len(clips.placements),
-        request_id=head.request_id,
-    )
+    ask = ask_of(policy, call, facts, plans, clips, cost, request_id=head.request_id)
     told["decision"], backend = _decision(views, ask, ports)
     told["cost"] = _cost(world, served, backend, estimate, plans)
 
@@ -192,7 +183,7 @@ def _decision(views: Sequence[BackendView], ask: RouteAsk, ports: Ports) -> tupl
     """The backend that would be chosen; where none is configured there is nothing to choose, and nothing refused."""
     if not views:
         return {"backend": None, "reason": "no backend is configured", "known_images": 0, "trail": []}, BackendName("")
-    decision = decide(views, ask, ports.upstream.held_images)
+    decision = decide(views, ask, ports.upstream.holdings(ask.key))
     told: dict[str, object] = {
         "backend": decision.backend,
         "reason": decision.reason,

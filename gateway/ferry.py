@@ -72,7 +72,7 @@ async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRec
     ask = RouteAsk(request_id=record.request_id)
     while True:
         views = ports.upstream.views()
-        decision = decide(views, ask, ports.upstream.held_images)
+        decision = decide(views, ask, ports.upstream.holdings(ask.key))
         view = next(view for view in views if view.name == decision.backend)
         frame.note_decision(record, decision, view)
         account = ports.upstream.open_account(decision.backend, NO_COST)
@@ -103,7 +103,7 @@ async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRec
 
 def _is_left(ports: Ports, ask: RouteAsk) -> bool:
     try:
-        decide(ports.upstream.views(), ask, ports.upstream.held_images)
+        decide(ports.upstream.views(), ask, ports.upstream.holdings(ask.key))
     except NoBackend:
         return False
     return True

@@ -15,6 +15,7 @@ from gateway.errors import GatewayError
 from gateway.quota.claim import Claim, Used
 from gateway.quota.standing import Standing
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.types import (
     BackendName,
     BackendView,
@@ -361,11 +362,17 @@ class Upstream(Protocol):
         """Take one resend out of the retry budget; ``False`` when it is spent."""
         ...
 
-    def learn_images(self, backend: BackendName, images: Sequence[bytes]) -> None:
-        """The backend has now seen these placement digests."""
+    def holdings(self, key: RouteKey) -> Holdings:
+        """What backends hold of this content; who is missing holds nothing that is known."""
         ...
 
-    def held_images(self, backend: BackendName, images: Sequence[bytes]) -> int: ...
+    def learn(self, backend: BackendName, key: RouteKey) -> None:
+        """The backend is given this content now."""
+        ...
+
+    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+        """The backend said how much of the prompt it had held, where ``believed`` was expected."""
+        ...
 
 
 class Recorder(Protocol):

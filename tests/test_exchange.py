@@ -37,6 +37,7 @@ from gateway.quota.claim import Charge, Unit
 from gateway.quota.gcra import Rate
 from gateway.quota.standing import Standing
 from gateway.routing.ask import Decision
+from gateway.routing.holding import Holding
 from gateway.types import BackendName, Change, EngineKind, ImageFormat, Prepared, Size
 from tests.journey.driver import Ride, drive
 from tests.journey.fake_budgets import FakeReservation
@@ -191,7 +192,7 @@ def test_the_last_decision_counts() -> None:
     scene = SETTINGS["text"].scene()
     record = new_record(scene.client, "d", FakeClock())
     for name in ("a", "b"):
-        decision = Decision(BackendName(name), "u", f"because {name}", (), known_images=3)
+        decision = Decision(BackendName(name), "u", f"because {name}", (), holding=Holding(3))
         note_decision(record, decision, view(name, engine=EngineKind.SGLANG))
     assert (record.backend, record.engine, record.decision_reason, record.images_known) == (
         "b", "sglang", "because b", 3,

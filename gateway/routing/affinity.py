@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from gateway.routing.holding import Holding, RouteKey
 from gateway.types import BackendName
 
 
@@ -36,6 +37,16 @@ class ImageIndex:
         if not seen:
             return 0
         return sum(digest in seen for digest in images)
+
+    def holdings(self, key: RouteKey) -> dict[BackendName, Holding]:
+        """What each backend holds of the images of ``key``, where that is anything."""
+        patches = dict(zip(key.images, key.patches, strict=False))
+        found = {}
+        for backend, seen in self._seen.items():
+            held = [digest for digest in key.images if digest in seen]
+            if held:
+                found[backend] = Holding(len(held), sum(patches.get(digest, 0) for digest in held))
+        return found
 
     def forget(self, backend: BackendName) -> None:
         """The backend restarted or went away: its caches are empty."""

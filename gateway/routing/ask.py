@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
+from gateway.routing.holding import NOTHING, Holding, RouteKey
 from gateway.types import BackendName
 
-# How many of these placement digests the backend is believed to hold.
-Held: TypeAlias = Callable[[BackendName, Sequence[bytes]], int]
+NO_CONTENT = RouteKey()
 
 
 @dataclass(frozen=True, slots=True)
 class RouteAsk:
     """One request as routing sees it.
 
-    ``images`` are placement digests in prompt order, ``image_patches`` the vision encoder's patches of all of them
-    together; the last ``videos`` of them are no images. ``needs_frames``: videos come as sampled frames, a form that
-    only vLLM takes. ``request_id`` only spreads text requests over equals. ``excluded`` backends were tried already.
+    ``key`` is its content; the last ``videos`` of its images are none. ``needs_frames``: videos come as sampled frames,
+    a form that only vLLM takes. ``request_id`` only spreads text requests over equals. ``excluded`` backends were tried
+    already.
     """
 
     model: str | None = None
-    images: tuple[bytes, ...] = ()
-    image_patches: int = 0
+    key: RouteKey = NO_CONTENT
     prompt_tokens: int = 0
     kv_tokens: int = 0
     needs_vision: bool = False
@@ -32,16 +29,29 @@ class RouteAsk:
     excluded: frozenset[BackendName] = frozenset()
     request_id: str = ""
 
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """Placement digests in prompt order."""
+        return self.key.images
+
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Where a request goes and why. ``trail`` has one line per filter, scorer and picker, for explain and the log."""
+    """Where a request goes and why, and what is held of it there.
+
+    ``trail`` has one line per filter, scorer and picker, for explain and the log.
+    """
 
     backend: BackendName
     url: str
     reason: str
     trail: tuple[str, ...]
-    known_images: int = 0
+    holding: Holding = NOTHING
+
+    @property
+    def known_images(self) -> int:
+        """How many of the request's images the backend is believed to hold."""
+        return self.holding.images
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import heapq
 from collections.abc import Sequence
 
 from gateway.errors import NoBackend
-from gateway.routing.ask import Decision, Held, Profile, RouteAsk
+from gateway.routing.ask import Decision, Profile, RouteAsk
 from gateway.routing.filters import FILTERS
+from gateway.routing.holding import NOTHING, Holdings
 from gateway.routing.pickers import pick
 from gateway.routing.scorers import SCORERS, Field
 from gateway.routing.scorers.first_token import expected_s
@@ -22,17 +23,19 @@ _TOLD_LIMIT = 8
 _WEIGHT_SUM = sum(weight for _, weight in SCORERS)
 
 
-def decide(views: Sequence[BackendView], ask: RouteAsk, held: Held, profile: Profile = DEFAULT_PROFILE) -> Decision:
+def decide(
+    views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile = DEFAULT_PROFILE
+) -> Decision:
     """Choose a backend for ``ask``. The order of ``views`` does not matter."""
     if not views:
         raise NoBackend(retry_after_s=profile.retry_after_s)
     trail: list[str] = []
-    field = _field(_filtered(views, ask, profile, trail), ask, held, profile)
+    field = _field(_filtered(views, ask, profile, trail), ask, holdings, profile)
     scores = _scored(field, trail)
     picked = pick(field, scores)
     chosen = field.views[picked.index]
     trail.append(f"picker: {picked.reason} -> {chosen.name}")
-    return Decision(chosen.name, chosen.url, picked.reason, tuple(trail), field.held[picked.index])
+    return Decision(chosen.name, chosen.url, picked.reason, tuple(trail), field.holdings[picked.index])
 
 
 def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, trail: list[str]) -> Sequence[BackendView]:
@@ -49,10 +52,10 @@ def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, tra
     return left
 
 
-def _field(views: Sequence[BackendView], ask: RouteAsk, held: Held, profile: Profile) -> Field:
-    counts = [held(view.name, ask.images) for view in views] if ask.images else [0] * len(views)
-    waits_s = [expected_s(view, ask, count, profile) for view, count in zip(views, counts, strict=True)]
-    return Field(ask, profile, views, counts, waits_s)
+def _field(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile) -> Field:
+    held = [holdings.get(view.name, NOTHING) for view in views]
+    waits_s = [expected_s(view, ask, holding, profile) for view, holding in zip(views, held, strict=True)]
+    return Field(ask, profile, views, held, waits_s)
 
 
 def _scored(field: Field, trail: list[str]) -> list[float]:
@@ -75,6 +78,6 @@ def _told(field: Field, totals: Sequence[float]) -> list[str]:
     images = len(field.ask.images)
     return [
         f"score {field.views[index].name}: {totals[index]:.3f}"
-        f" (first token {field.first_token_s[index] * 1e3:.0f} ms, {field.held[index]} of {images} images)"
+        f" (first token {field.first_token_s[index] * 1e3:.0f} ms, {field.holdings[index].images} of {images} images)"
         for index in order
     ]

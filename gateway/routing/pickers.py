@@ -47,11 +47,11 @@ def pick(field: Field, scores: Sequence[float]) -> Pick:
     if not field.ask.images:
         return Pick(_best(field, scores, everybody, field.ask.request_id.encode()), "least_loaded")
     key = field.ask.images[0]
-    holders = [index for index in everybody if field.held[index] > 0]
+    holders = [index for index in everybody if field.holdings[index].images > 0]
     staying = _staying(field, holders)
     if staying:
         return Pick(_best(field, scores, staying, key), "holds_images")
-    newcomers = [index for index in everybody if field.held[index] == 0] or list(everybody)
+    newcomers = [index for index in everybody if field.holdings[index].images == 0] or list(everybody)
     return Pick(_home(field, newcomers, key), "another_home" if holders else "rendezvous")
 
 

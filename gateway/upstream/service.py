@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Account, Client, Clock, UpstreamRequest
-from gateway.routing.affinity import ImageIndex
+from gateway.routing.beliefs import Beliefs
+from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.types import BackendName, BackendView, RequestCost
 from gateway.upstream.discover import ProbeClient, probe_client
 from gateway.upstream.engines.contract import DRAINING
@@ -32,7 +33,7 @@ class UpstreamService:
         self._registry = Registry(settings)
         self._transport = Transport(settings)
         self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
-        self._images = ImageIndex(settings.image_index_entries)
+        self._beliefs = Beliefs(settings.image_index_entries)
         self._watchers: dict[BackendName, Watcher] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._probes: ProbeClient | None = None
@@ -43,7 +44,7 @@ class UpstreamService:
         self._probes = probe_client(self._settings.probe_timeout_s, self._settings.backends)
         for backend in self._registry:
             self._watchers[backend.name] = Watcher(
-                backend, self._probes, self._settings, self._clock, self._images.forget
+                backend, self._probes, self._settings, self._clock, self._beliefs.forget
             )
         first = [asyncio.create_task(watcher.look()) for watcher in self._watchers.values()]
         if first:
@@ -110,18 +111,23 @@ class UpstreamService:
         """Take one resend out of the retry budget; ``False`` when it is spent."""
         return self._budget.take(self._clock.now_s())
 
-    def learn_images(self, backend: BackendName, images: Sequence[bytes]) -> None:
-        """The backend has now seen these placement digests."""
-        self._images.learn(backend, images)
+    def holdings(self, key: RouteKey) -> Holdings:
+        """What backends hold of this content, as believed or as known."""
+        return self._beliefs.holdings(key)
 
-    def held_images(self, backend: BackendName, images: Sequence[bytes]) -> int:
-        return self._images.held(backend, images)
+    def learn(self, backend: BackendName, key: RouteKey) -> None:
+        """The backend is given this content now."""
+        self._beliefs.learn(backend, key)
+
+    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+        """The backend said how much of the prompt it had held, where ``believed`` was expected."""
+        self._beliefs.correct(backend, key, believed, cached_tokens)
 
     def _note_answer(self, backend: Backend) -> None:
         if backend.breaker.succeeded():
             backend.refresh()
         if backend.mark_up():
-            self._images.forget(backend.name)
+            self._beliefs.forget(backend.name)
             self._nudge(backend, restarted=True)
 
     def _note_failure(self, backend: Backend, failure: Exception) -> None:

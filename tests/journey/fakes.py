@@ -18,6 +18,7 @@ from gateway.ports import (
     UpstreamRequest,
 )
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.types import (
     BackendName,
@@ -241,6 +242,9 @@ class FakeUpstream:
         self.sent: list[tuple[BackendName, UpstreamRequest, bytes]] = []
         self.accounts: list[tuple[BackendName, RequestCost, FakeAccount]] = []
         self.learnt: list[tuple[BackendName, tuple[bytes, ...]]] = []
+        self.corrected: list[tuple[BackendName, Holding, int]] = []
+        self.held: Holdings = {}
+        self.keys: list[RouteKey] = []
 
     def views(self) -> Sequence[BackendView]:
         return self._views
@@ -279,11 +283,15 @@ class FakeUpstream:
         self._retries -= 1
         return self._retries >= 0
 
-    def learn_images(self, backend: BackendName, images: Sequence[bytes]) -> None:
-        self.learnt.append((backend, tuple(images)))
+    def holdings(self, key: RouteKey) -> Holdings:
+        return self.held
 
-    def held_images(self, backend: BackendName, images: Sequence[bytes]) -> int:
-        return 0
+    def learn(self, backend: BackendName, key: RouteKey) -> None:
+        self.learnt.append((backend, key.images))
+        self.keys.append(key)
+
+    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+        self.corrected.append((backend, believed, cached_tokens))
 
 
 class FakeRecorder:

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from gateway.routing.ask import Held, Profile, RouteAsk
+from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.holding import NOTHING as NO_HOLDING
+from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.routing.scorers import Field
 from gateway.routing.scorers.first_token import expected_s
 from gateway.types import BackendName, BackendView, EngineKind
@@ -19,30 +21,38 @@ def view(name: str, **facts: object) -> BackendView:
     return replace(BLANK, name=BackendName(name), url=f"http://{name}", **facts)  # type: ignore[arg-type]
 
 
-def holding(images: Mapping[str, Sequence[bytes]]) -> Held:
-    """Who holds what."""
-
-    def held(name: BackendName, asked: Sequence[bytes]) -> int:
-        return sum(image in images.get(name, ()) for image in asked)
-
-    return held
+def asking(images: Sequence[bytes] = (), image_patches: int = 0, **facts: object) -> RouteAsk:
+    """An ask whose images have that many patches together."""
+    count = len(images)
+    patches = [image_patches // count] * count if count else []
+    return RouteAsk(key=RouteKey(tuple(images), tuple(patches)), **facts)  # type: ignore[arg-type]
 
 
-NOTHING = holding({})
+def holding(images: Mapping[str, Sequence[bytes]], ask: RouteAsk) -> Holdings:
+    """Who holds what of ``ask``."""
+    patches = dict(zip(ask.key.images, ask.key.patches, strict=True))
+    return {
+        BackendName(name): Holding(len(held), sum(patches[image] for image in held))
+        for name, seen in images.items()
+        if (held := [image for image in ask.images if image in seen])
+    }
+
+
+NOTHING: Holdings = {}
 
 
 def field_of(
-    views: Sequence[BackendView], ask: RouteAsk, held: Held = NOTHING, profile: Profile | None = None
+    views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings = NOTHING, profile: Profile | None = None
 ) -> Field:
     profile = profile or Profile()
-    counts = [held(one.name, ask.images) for one in views]
-    waits_s = [expected_s(one, ask, count, profile) for one, count in zip(views, counts, strict=True)]
-    return Field(ask, profile, views, counts, waits_s)
+    held = [holdings.get(one.name, NO_HOLDING) for one in views]
+    waits_s = [expected_s(one, ask, each, profile) for one, each in zip(views, held, strict=True)]
+    return Field(ask, profile, views, held, waits_s)
 
 
 IMAGES = st.lists(st.binary(min_size=16, max_size=16), max_size=4, unique=True).map(tuple)
 ASKS = st.builds(
-    RouteAsk,
+    asking,
     model=st.sampled_from([None, "m", "n"]),
     images=IMAGES,
     image_patches=st.integers(0, 20_000),

@@ -14,7 +14,7 @@ from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.routing.filters import FILTERS
 from gateway.types import BackendName, BackendView
-from tests.routing.fields import ASKS, NOTHING, fleets, holding, view
+from tests.routing.fields import ASKS, NOTHING, asking, fleets, holding, view
 
 IMAGE = b"0123456789abcdef"
 
@@ -32,7 +32,7 @@ def test_a_model_nobody_serves_is_not_found_even_when_all_are_down() -> None:
 
 def test_images_for_a_model_without_eyes() -> None:
     with pytest.raises(InvalidRequest):
-        decide([view("a", vision=False)], RouteAsk(images=(IMAGE,), needs_vision=True), NOTHING)
+        decide([view("a", vision=False)], asking(images=(IMAGE,), needs_vision=True), NOTHING)
 
 
 def test_when_all_were_tried_it_is_over() -> None:
@@ -48,7 +48,8 @@ def test_the_last_resort_is_tried_and_said_to_be_one() -> None:
 
 def test_the_trail_tells_filters_scores_and_pick() -> None:
     fleet = [view("a", models=("m",)), view("b", models=("m",)), view("c", models=("n",))]
-    decision = decide(fleet, RouteAsk(model="m", images=(IMAGE,), prompt_tokens=100), holding({"b": [IMAGE]}))
+    ask = asking(model="m", images=(IMAGE,), prompt_tokens=100)
+    decision = decide(fleet, ask, holding({"b": [IMAGE]}, ask))
     assert (decision.backend, decision.url, decision.reason) == ("b", "http://b", "holds_images")
     assert decision.known_images == 1
     assert decision.trail[0] == "filter model: 2 of 3"
@@ -65,7 +66,7 @@ def test_text_goes_where_least_is_in_flight() -> None:
 def test_the_choice_survives_every_filter_and_ignores_the_order(
     ask: RouteAsk, fleet: list[BackendView], shuffler: random.Random
 ) -> None:
-    held = holding({"a": ask.images, "b": ask.images[1:]})
+    held = holding({"a": ask.images, "b": ask.images[1:]}, ask)
     shuffled = list(fleet)
     shuffler.shuffle(shuffled)
     try:
@@ -89,7 +90,7 @@ def test_the_choice_survives_every_filter_and_ignores_the_order(
 
 @given(fleets(plain=True), st.binary(min_size=16, max_size=16))
 def test_removing_a_backend_moves_only_its_own_images(fleet: list[BackendView], image: bytes) -> None:
-    ask = RouteAsk(images=(image,), kv_tokens=100)
+    ask = asking(images=(image,), kv_tokens=100)
     home = decide(fleet, ask, NOTHING).backend
     for gone in fleet:
         rest = [one for one in fleet if one is not gone]
@@ -113,8 +114,8 @@ def simulated(concurrency: int, seed: int) -> dict[bytes, set[str]]:
             view(name, inflight_requests=n, inflight_kv_tokens=600 * n, queued_prefill_tokens=250 * n)
             for name, n in counts.items()
         ]
-        ask = RouteAsk(images=(image,), image_patches=2000, prompt_tokens=500, kv_tokens=600, needs_vision=True)
-        chosen = decide(fleet, ask, index.held).backend
+        ask = asking(images=(image,), image_patches=2000, prompt_tokens=500, kv_tokens=600, needs_vision=True)
+        chosen = decide(fleet, ask, index.holdings(ask.key)).backend
         index.learn(chosen, [image])
         homes.setdefault(image, set()).add(chosen)
         running.append(chosen)

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.errors import BackendLost, NotTaken
 from gateway.ports import Upstream, UpstreamRequest
+from gateway.routing.holding import RouteKey
 from gateway.types import BackendName, EngineKind, RequestCost
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
@@ -88,14 +89,14 @@ async def test_a_refused_connection_marks_down_at_once_and_the_return_is_noticed
     port = unused_port()
     answer = chat(answering(json_response(b"{}")))
     async with started(f"http://127.0.0.1:{port}") as service:
-        service.learn_images(A, [b"1", b"2"])
-        assert service.held_images(A, [b"1", b"3"]) == 1
+        service.learn(A, RouteKey((b"1", b"2")))
+        assert service.holdings(RouteKey((b"1", b"3")))[A].images == 1
         with pytest.raises(NotTaken):
             await send(service)
         assert not service.views()[0].healthy
         async with ScriptedEngine(answer, port=port):
             await until(lambda: service.views()[0].healthy)
-            assert service.held_images(A, [b"1"]) == 0
+            assert service.holdings(RouteKey((b"1",))) == {}
             assert await send(service) == 200
 
 

@@ -9,7 +9,7 @@ def _score(field: Field) -> list[float]:
     image_count = len(field.ask.images)
     if image_count == 0:
         return [0.0] * len(field.views)
-    return [held / image_count for held in field.held]
+    return [holding.images / image_count for holding in field.holdings]
 
 
 AFFINITY = Scorer("affinity", _score)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.holding import Holding
 from gateway.types import BackendView
 
 
@@ -13,14 +14,14 @@ from gateway.types import BackendView
 class Field:
     """The candidates that passed the filters, with what is known of each in the same order.
 
-    ``held`` counts the request's images a candidate is believed to hold; ``first_token_s`` is the expected time to
+    ``holdings`` is what each holds of the request; ``first_token_s`` is the expected time to
     the first token there.
     """
 
     ask: RouteAsk
     profile: Profile
     views: Sequence[BackendView]
-    held: Sequence[int]
+    holdings: Sequence[Holding]
     first_token_s: Sequence[float]
 
 

@@ -7,7 +7,9 @@ import pytest
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.routing.filters.kv_headroom import FRESH_S, KV_HEADROOM, has_headroom
-from tests.routing.fields import view
+from gateway.routing.holding import Holding
+from gateway.types import BackendName
+from tests.routing.fields import asking, view
 
 HALF = {"kv_capacity_tokens": 1_000, "inflight_requests": 1, "inflight_kv_tokens": 500}
 FULL = HALF | {"inflight_kv_tokens": 950}
@@ -40,7 +42,7 @@ def test_the_share_may_be_overdrawn_on_purpose() -> None:
 
 def test_a_full_backend_is_not_chosen_while_another_has_room_but_serves_when_none_has() -> None:
     full, other = view("a", **FULL), view("b", **HALF | {"inflight_requests": 30})
-    ask = RouteAsk(images=(b"1" * 16,), kv_tokens=100)
-    assert decide([full, other], ask, lambda name, _: int(name == "a")).backend == "b"
-    decision = decide([full], ask, lambda _name, _: 1)
+    ask = asking(images=(b"1" * 16,), kv_tokens=100)
+    assert decide([full, other], ask, {BackendName("a"): Holding(1)}).backend == "b"
+    decision = decide([full], ask, {BackendName("a"): Holding(1)})
     assert (decision.backend, "filter kv_headroom: none of 1, skipped" in decision.trail) == ("a", True)

@@ -5,7 +5,7 @@ import pytest
 from gateway.errors import InvalidRequest
 from gateway.routing.ask import Profile, RouteAsk
 from gateway.routing.filters.vision import VISION
-from tests.routing.fields import view
+from tests.routing.fields import asking, view
 
 IMAGES = (b"1", b"2")
 
@@ -21,12 +21,12 @@ IMAGES = (b"1", b"2")
     ],
 )
 def test_vision(needs: bool, vision: bool, max_images: int | None, kept: bool) -> None:
-    ask = RouteAsk(images=IMAGES, needs_vision=needs)
+    ask = asking(images=IMAGES, needs_vision=needs)
     assert VISION.keeps(view("a", vision=vision, max_images=max_images), ask) is kept
 
 
 def test_videos_are_no_images() -> None:
-    ask = RouteAsk(images=IMAGES, needs_vision=True, videos=1)
+    ask = asking(images=IMAGES, needs_vision=True, videos=1)
     assert VISION.keeps(view("a", max_images=1), ask)
 
 

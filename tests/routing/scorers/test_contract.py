@@ -12,7 +12,7 @@ from tests.routing.fields import ASKS, field_of, fleets, holding
 
 @given(ASKS, fleets())
 def test_scores_are_one_per_candidate_and_within_bounds(ask: RouteAsk, fleet: list[BackendView]) -> None:
-    field = field_of(fleet, ask, holding({"a": ask.images, "b": ask.images[:1]}))
+    field = field_of(fleet, ask, holding({"a": ask.images, "b": ask.images[:1]}, ask))
     for scorer, weight in SCORERS:
         scores = scorer.score(field)
         assert weight > 0

@@ -1,0 +1,70 @@
+"""What routing knows a request's content by, and what a backend holds of it.
+
+Decided here: the seam between the decision and whatever believes or knows what caches hold. Not decided here: how a key
+is made (`chain`), how beliefs are kept (`beliefs` and the indexes behind it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from gateway.types import BackendName
+
+
+@dataclass(frozen=True, slots=True)
+class RouteKey:
+    """The identities of one request's content, made once.
+
+    ``images`` are placement digests in prompt order (videos last), ``patches`` the vision encoder's patches and
+    ``tokens`` the prompt positions of each (both may be shorter: the rest is not known). ``chain`` are running 64-bit
+    hashes of the prompt, each with everything before it; the link ``chain[i]`` ends ``chain_tokens[i]`` tokens into the
+    prompt, rising. ``scope`` separates tenants whose images engines do not share. ``blocks`` are the engine's own block
+    hashes of ``block_tokens`` tokens each, where they could be reproduced.
+    """
+
+    images: tuple[bytes, ...] = ()
+    patches: tuple[int, ...] = ()
+    tokens: tuple[int, ...] = ()
+    chain: tuple[int, ...] = ()
+    chain_tokens: tuple[int, ...] = ()
+    scope: int = 0
+    blocks: tuple[bytes, ...] = ()
+    block_tokens: int = 0
+
+    @property
+    def encode_patches(self) -> int:
+        """Patches of all images together."""
+        return sum(self.patches)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What one backend holds of one request.
+
+    ``images`` is how many of its images, ``encode_patches`` the patches that need no encoding there, ``prefix_tokens``
+    the prompt tokens that need no prefill. ``exact``: the prefix is the engine's own word, not a belief.
+    """
+
+    images: int = 0
+    encode_patches: int = 0
+    prefix_tokens: int = 0
+    exact: bool = False
+
+
+NOTHING = Holding()
+# Who is missing holds nothing that anybody knows of.
+Holdings: TypeAlias = Mapping[BackendName, Holding]
+
+
+class ExactPrefixes(Protocol):
+    """An index that follows the engines' own events."""
+
+    def prefix_tokens(self, key: RouteKey) -> Mapping[BackendName, int]:
+        """Tokens of the longest prefix held, for every backend whose state is fresh now (0 is an answer too)."""
+        ...
+
+    def forget(self, backend: BackendName) -> None:
+        """The backend restarted or went away."""
+        ...
