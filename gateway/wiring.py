@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +17,7 @@ from gateway.api.auth import Authenticator
 from gateway.api.oidc import OidcSettings, Tokens
 from gateway.config.model_files import read_model_files
 from gateway.config.policies import Parsed, load_policies
-from gateway.config.settings import ModelConfig, Settings
+from gateway.config.settings import BackendConfig, ModelConfig, Settings
 from gateway.exchange import World
 from gateway.media.codecs import default_backend
 from gateway.media.confine import SandboxMode
@@ -33,6 +34,8 @@ from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
 from gateway.types import BackendRole, EngineKind, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
+
+_SAME_FIELDS = {each.name for each in fields(BackendSettings)} - {"url", "name", "engine", "role"}
 
 
 def deployment_key(settings: Settings) -> bytes:
@@ -190,26 +193,21 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     )
 
 
+def backend_settings(config: BackendConfig) -> BackendSettings:
+    """One backend. Raises ValueError for a URL that is none."""
+    return BackendSettings(
+        url=config.url,
+        name=config.name or "",
+        engine="auto" if config.engine == "auto" else EngineKind(config.engine),
+        role=BackendRole(config.role),
+        **{name: getattr(config, name) for name in _SAME_FIELDS},
+    )
+
+
 def upstream_settings(settings: Settings) -> UpstreamSettings:
     """Backends and time limits. Raises ValueError for a URL that is none, or two backends of one name."""
     u = settings.upstream
-    backends = tuple(
-        BackendSettings(
-            url=b.url,
-            name=b.name or "",
-            engine="auto" if b.engine == "auto" else EngineKind(b.engine),
-            role=BackendRole(b.role),
-            api_key=b.api_key,
-            max_pixels=b.max_pixels,
-            context_tokens=b.context_tokens,
-            kv_tokens=b.kv_tokens,
-            vision=b.vision,
-            tls_ca_file=b.tls_ca_file,
-            tls_cert_file=b.tls_cert_file,
-            tls_key_file=b.tls_key_file,
-        )
-        for b in settings.backends
-    )
+    backends = tuple(backend_settings(each) for each in settings.backends)
     return UpstreamSettings(
         backends=backends,
         connect_timeout_s=u.connect_timeout_s,

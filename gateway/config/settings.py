@@ -79,6 +79,36 @@ class BackendConfig:
     context_tokens: int | None = setting(None, "Context length; discovered by default.", minimum=1, unit="tokens")
     kv_tokens: int | None = setting(None, "KV capacity; discovered by default.", minimum=1, unit="tokens")
     vision: bool | None = setting(None, "Whether it takes images; discovered by default, else assumed.")
+    models: tuple[str, ...] = setting((), "Names it serves; discovered by default.")
+    max_images: int | None = setting(
+        None, "Images it takes per prompt (vLLM --limit-mm-per-prompt); discovered where it tells.", minimum=1
+    )
+    kv_block_tokens: int | None = setting(
+        None, "Tokens of one KV block; discovered by default.", minimum=1, unit="tokens"
+    )
+    prefix_hash: str | None = setting(
+        None, "How it hashes KV blocks (vLLM --prefix-caching-hash-algo); discovered by default."
+    )
+    encoder_tokens: int | None = setting(
+        None,
+        "The most embeddings one image may have there, where that is less than its cap allows.",
+        minimum=1,
+        unit="tokens",
+    )
+    encoder_cache_tokens: int | None = setting(
+        None, "Embeddings that its encoder cache holds; discovered where it tells.", minimum=1, unit="tokens"
+    )
+    prefill_chunk_tokens: int | None = setting(
+        None, "Prompt tokens of one step (vLLM --max-num-batched-tokens); discovered where it tells.",
+        minimum=1, unit="tokens",
+    )  # fmt: skip
+    api_servers: int | None = setting(
+        None, "Front-end processes, each with a multimodal cache of its own; discovered by default.", minimum=1
+    )
+    kv_events: str | None = setting(
+        None, "Where it publishes KV events (tcp://host:port), or off; discovered by default (all its ranks)."
+    )
+    kv_events_replay: str | None = setting(None, "Where it repeats them, beside kv_events.")
     tls_ca_file: str | None = setting(None, "Authorities (PEM) that sign for this engine, instead of the system's.")
     tls_cert_file: str | None = setting(None, "Our certificate (PEM, with its chain) towards this engine: mutual TLS.")
     tls_key_file: str | None = setting(None, "The certificate's key (PEM), where it is not in the same file.")

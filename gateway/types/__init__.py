@@ -8,6 +8,7 @@ from gateway.types.backends import (
     BackendRole,
     BackendView,
     EngineKind,
+    KvEventSource,
     RequestCost,
 )
 from gateway.types.body import (
@@ -90,6 +91,7 @@ __all__ = [
     "ImageTokens",
     "Json",
     "JsonObject",
+    "KvEventSource",
     "LongString",
     "MediumKind",
     "OtherMedium",

@@ -34,10 +34,28 @@ class BackendRole(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class KvEventSource:
+    """Where one data-parallel rank of an engine tells (ZMQ) which KV blocks it holds, and repeats what was missed.
+
+    ``listens``: the engine waits at ``endpoint`` for subscribers; else it connects there itself, to whoever listens.
+    """
+
+    rank: int
+    endpoint: str
+    replay_endpoint: str | None = None
+    topic: str = ""
+    listens: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class BackendView:
     """One backend as routing sees it at one moment: discovered facts, health and load. Immutable.
 
     ``None`` = not known. ``queued_prefill_tokens`` are ours, uncached, unanswered. ``returns``: how often it came back.
+    ``encoder_tokens``: the most embeddings that one image may have there; ``encoder_cache_tokens``: what its encoder
+    cache holds at least. ``prefix_hash``: the algorithm of its prefix cache's block hashes. ``api_servers``: front-end
+    processes, each with a multimodal cache of its own (2 may stand for more); ``ranks``: data-parallel ones.
+    ``engine_waiting_tokens``: uncached prompt tokens that wait in the engine, whoever sent them.
     """
 
     name: BackendName
@@ -54,12 +72,20 @@ class BackendView:
     kv_block_tokens: int | None = None
     max_pixels: int | None = None
     max_images: int | None = None
+    prefix_hash: str | None = None
+    encoder_tokens: int | None = None
+    encoder_cache_tokens: int | None = None
+    prefill_chunk_tokens: int | None = None
+    api_servers: int | None = None
+    ranks: int | None = None
+    kv_event_sources: tuple[KvEventSource, ...] = ()
     inflight_requests: int = 0
     inflight_kv_tokens: int = 0
     queued_prefill_tokens: int = 0
     queued_encode_patches: int = 0
     engine_running: int | None = None
     engine_waiting: int | None = None
+    engine_waiting_tokens: int | None = None
     kv_use_ratio: float | None = None
     scraped_age_s: float | None = None
     returns: int = 0

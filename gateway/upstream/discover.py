@@ -7,7 +7,8 @@ it is asked for; one that does not answer at all raises Unanswered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
 import httpx
@@ -70,11 +71,29 @@ async def fetch(client: httpx.AsyncClient, settings: BackendSettings, path: str)
 
 
 async def discover(client: httpx.AsyncClient, settings: BackendSettings) -> tuple[Engine, EngineFacts]:
-    """Engine and facts of one backend. Raises Unanswered when not a single path got an answer."""
-    configured = None if settings.engine == "auto" else engine_of(EngineKind(settings.engine))
-    paths = asked_paths() if configured is None else configured.facts_paths
-    answers = await asyncio.gather(*(fetch(client, settings, path) for path in paths), return_exceptions=True)
+    """Engine and facts of one backend. Raises Unanswered when not a single path got an answer.
+
+    An engine that nobody has named is first asked who it is: no engine gets another one's costly questions.
+    """
     documents: dict[str, bytes] = {}
+    if settings.engine != "auto":
+        engine = engine_of(EngineKind(settings.engine))
+        await _ask(client, settings, engine.facts_paths, documents)
+        return engine, engine.facts(documents)
+    await _ask(client, settings, asked_paths(), documents)
+    engine = recognise(documents)
+    further = tuple(path for path in engine.facts_paths if path not in asked_paths())
+    if further:
+        with suppress(Unanswered):  # it answers: a document that takes too long tells nothing this time
+            await _ask(client, settings, further, documents)
+    return engine, engine.facts(documents)
+
+
+async def _ask(
+    client: httpx.AsyncClient, settings: BackendSettings, paths: Sequence[str], documents: dict[str, bytes]
+) -> None:
+    """Put what exists of these paths into ``documents``. Raises Unanswered when none got an answer."""
+    answers = await asyncio.gather(*(fetch(client, settings, path) for path in paths), return_exceptions=True)
     failures: list[Unanswered] = []
     for path, answer in zip(paths, answers, strict=True):
         if isinstance(answer, Unanswered):
@@ -85,5 +104,3 @@ async def discover(client: httpx.AsyncClient, settings: BackendSettings) -> tupl
             documents[path] = answer[1]
     if len(failures) == len(paths):
         raise failures[0]
-    engine = configured or recognise(documents)
-    return engine, engine.facts(documents)

@@ -15,6 +15,7 @@ from gateway.upstream.accounts import Load
 from gateway.upstream.breaker import Breaker
 from gateway.upstream.engines import engine_of
 from gateway.upstream.engines.contract import Engine, EngineFacts, EngineLoad
+from gateway.upstream.overrides import told
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
 _VIEW_AGE_LIMIT_S = 1.0
@@ -44,6 +45,7 @@ class Backend:
         self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_s, limits.breaker_open_limit_s)
         self.accounts = Load(self._touch)
         self._facts = EngineFacts()
+        self._told = told(settings, self._facts)
         self._load = EngineLoad()
         self._loaded_s: float | None = None
         self._health = Health()
@@ -65,6 +67,7 @@ class Backend:
         self.engine = engine
         self.discovered = True
         self._facts = facts
+        self._told = told(self.settings, facts)
         self._touch()
 
     def learn_load(self, load: EngineLoad, now_s: float) -> None:
@@ -110,7 +113,8 @@ class Backend:
         return self._view
 
     def _snapshot(self, now_s: float) -> BackendView:
-        settings, facts, load, health, own = self.settings, self._facts, self._load, self._health, self.accounts
+        settings, load, health, own = self.settings, self._load, self._health, self.accounts
+        facts = self._told
         return BackendView(
             name=self.name,
             url=self.root,
@@ -120,18 +124,26 @@ class Backend:
             model_root=facts.model_root,
             healthy=health.up and self.breaker.allows(now_s),
             draining=health.draining_until_s is not None and now_s < health.draining_until_s,
-            vision=_first(settings.vision, facts.vision) is not False,
-            context_tokens=_first(settings.context_tokens, facts.context_tokens),
-            kv_capacity_tokens=_first(settings.kv_tokens, facts.kv_capacity_tokens),
+            vision=facts.vision is not False,
+            context_tokens=facts.context_tokens,
+            kv_capacity_tokens=facts.kv_capacity_tokens,
             kv_block_tokens=facts.kv_block_tokens,
-            max_pixels=_first(settings.max_pixels, facts.max_pixels),
+            max_pixels=facts.max_pixels,
             max_images=facts.max_images,
+            prefix_hash=facts.prefix_hash,
+            encoder_tokens=settings.encoder_tokens,
+            encoder_cache_tokens=facts.encoder_cache_tokens,
+            prefill_chunk_tokens=facts.prefill_chunk_tokens,
+            api_servers=facts.api_servers,
+            ranks=facts.ranks,
+            kv_event_sources=facts.kv_event_sources or (),
             inflight_requests=own.requests,
             inflight_kv_tokens=own.kv_tokens,
             queued_prefill_tokens=own.prefill_tokens,
             queued_encode_patches=own.encode_patches,
             engine_running=load.running,
             engine_waiting=load.waiting,
+            engine_waiting_tokens=load.waiting_tokens,
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
             returns=self.returns,
@@ -147,10 +159,6 @@ def _completed(facts: EngineFacts, known: EngineFacts) -> EngineFacts:
         if getattr(facts, entry.name) is None and getattr(known, entry.name) is not None
     }
     return replace(facts, **gaps) if gaps else facts
-
-
-def _first(configured: int | None, learnt: int | None) -> int | None:
-    return learnt if configured is None else configured
 
 
 class Registry:

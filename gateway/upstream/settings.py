@@ -8,14 +8,16 @@ from urllib.parse import urlsplit
 
 from gateway.types import BackendName, BackendRole, EngineKind
 
+NO_KV_EVENTS = "off"
+
 
 @dataclass(frozen=True, slots=True)
 class BackendSettings:
     """One engine. ``url`` is its root (a trailing ``/v1`` is taken off); ``name`` defaults to ``host:port``.
 
-    ``None`` anywhere below = learn it from the engine. The ``tls`` files (PEM) are the authorities that sign for the
-    engine, instead of the system's, and our own certificate and key. Raises ValueError for a URL that is no http(s)
-    root, and for files of TLS where there is none.
+    ``None`` or empty anywhere below = learn it from the engine. ``kv_events`` ``off`` = it publishes none. The ``tls``
+    files (PEM) are the authorities that sign for the engine, instead of the system's, and our own certificate and key.
+    Raises ValueError for a URL that is no http(s) root, and for files of TLS where there is none.
     """
 
     url: str
@@ -27,6 +29,16 @@ class BackendSettings:
     context_tokens: int | None = None
     kv_tokens: int | None = None
     vision: bool | None = None
+    models: tuple[str, ...] = ()
+    max_images: int | None = None
+    kv_block_tokens: int | None = None
+    prefix_hash: str | None = None
+    encoder_tokens: int | None = None
+    encoder_cache_tokens: int | None = None
+    prefill_chunk_tokens: int | None = None
+    api_servers: int | None = None
+    kv_events: str | None = None
+    kv_events_replay: str | None = None
     tls_ca_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None

@@ -27,7 +27,7 @@ def recognise(documents: Documents) -> Engine:
 
 def asked_paths() -> tuple[str, ...]:
     """Every path whose document may tell an engine from another, each once."""
-    return tuple(dict.fromkeys(path for engine in ENGINES for path in engine.facts_paths))
+    return tuple(dict.fromkeys(path for engine in ENGINES for path in engine.identity_paths))
 
 
 __all__ = ["ENGINES", "asked_paths", "engine_of", "recognise"]

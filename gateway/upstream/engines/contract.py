@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from gateway.types import EngineKind
+from gateway.types import EngineKind, KvEventSource
 
 Documents: TypeAlias = Mapping[str, bytes]
 
@@ -24,7 +24,10 @@ DRAINING = "draining"
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What rarely changes. ``models`` empty = not known, so it may serve any."""
+    """What rarely changes. ``models`` empty = not known, so it may serve any.
+
+    ``kv_event_sources`` are as the engine announces them: a wildcard host means the engine's own.
+    """
 
     version: str | None = None
     models: tuple[str, ...] = ()
@@ -35,15 +38,25 @@ class EngineFacts:
     max_pixels: int | None = None
     max_images: int | None = None
     vision: bool | None = None
+    prefix_hash: str | None = None
+    encoder_cache_tokens: int | None = None
+    prefill_chunk_tokens: int | None = None
+    api_servers: int | None = None
+    ranks: int | None = None
+    kv_event_sources: tuple[KvEventSource, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class EngineLoad:
-    """What changes all the time, summed over the engine's data-parallel ranks; the use is the fullest rank's."""
+    """What changes all the time, summed over the engine's data-parallel ranks; the use is the fullest rank's.
+
+    ``waiting_tokens`` are prompt tokens that wait and are in no cache: what a new request's prefill stands behind.
+    """
 
     running: int | None = None
     waiting: int | None = None
     kv_use_ratio: float | None = None
+    waiting_tokens: int | None = None
 
 
 class Engine(Protocol):
@@ -52,8 +65,23 @@ class Engine(Protocol):
     @property
     def kind(self) -> EngineKind: ...
     @property
+    def identity_paths(self) -> tuple[str, ...]:
+        """Cheap documents that tell this engine from others; asked of every engine nobody has named."""
+        ...
+
+    @property
     def facts_paths(self) -> tuple[str, ...]:
-        """Asked once per discovery round."""
+        """All that its facts are in, asked once per discovery round of an engine that is known."""
+        ...
+
+    @property
+    def waking_path(self) -> str | None:
+        """A costly probe that the cheap ones need now and then, since they only repeat its last verdict."""
+        ...
+
+    @property
+    def reports_load(self) -> bool:
+        """Whether its responses can carry a load report (the header ``endpoint-load-metrics``)."""
         ...
 
     @property

@@ -9,9 +9,12 @@ from gateway.upstream.engines.reading import model_cards, whole, words
 
 class Generic:
     kind = EngineKind.GENERIC
+    identity_paths = (MODELS_PATH,)
     facts_paths = (MODELS_PATH,)
     health_paths = ("/health", MODELS_PATH)
     load_paths: tuple[str, ...] = ()
+    waking_path: str | None = None
+    reports_load = False
 
     def recognises(self, _documents: Documents) -> bool:
         return True

@@ -40,6 +40,11 @@ def whole(value: JsonValue) -> int | None:
     return value
 
 
+def counted(value: JsonValue) -> int | None:
+    """A whole number that may be 0; ``True`` and negative ones are none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
 def words(value: JsonValue) -> str | None:
     """A string that says something."""
     return value if isinstance(value, str) and value else None

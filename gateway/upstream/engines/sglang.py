@@ -1,15 +1,19 @@
 """SGLang, read from the sources of 0.5.23; not run here.
 
 ``/health`` generates a token and takes a second at least, so it is no probe for every few seconds; ``/ready`` is a
-flag (503 while starting or paused). ``/v1/loads`` is the cheap load report, the metrics need ``--enable-metrics``.
+flag (503 while starting or paused), turned by what the last ``/health`` found: somebody must ask that now and then.
+``/v1/loads`` is the cheap load report, the metrics need ``--enable-metrics``. ``/server_info`` asks the scheduler, so
+nobody is recognised by it.
 """
 
 from __future__ import annotations
 
 from gateway.types import EngineKind
+from gateway.upstream.engines import kv_events
 from gateway.upstream.engines.contract import MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
 from gateway.upstream.engines.reading import (
     JsonValue,
+    counted,
     fullest,
     inner_object,
     json_object,
@@ -29,14 +33,17 @@ _QUEUE_FULL = b"The request queue is full"
 
 class Sglang:
     kind = EngineKind.SGLANG
+    identity_paths = (MODELS_PATH, _MODEL_PATH)
     facts_paths = (MODELS_PATH, _SERVER_PATH, _MODEL_PATH)
     health_paths = ("/ready", "/ping", MODELS_PATH)
     load_paths = (_LOADS_PATH, _METRICS_PATH)
+    waking_path = "/health"
+    reports_load = False
 
     def recognises(self, documents: Documents) -> bool:
         if any(card.get("owned_by") == "sglang" for card in model_cards(documents.get(MODELS_PATH))):
             return True
-        return whole(json_object(documents.get(_SERVER_PATH)).get("max_total_num_tokens")) is not None
+        return isinstance(json_object(documents.get(_MODEL_PATH)).get("is_generation"), bool)
 
     def facts(self, documents: Documents) -> EngineFacts:
         cards = model_cards(documents.get(MODELS_PATH))
@@ -55,6 +62,10 @@ class Sglang:
             max_pixels=whole(inner_object(images).get("max_pixels")),
             max_images=whole(inner_object(server.get("limit_mm_data_per_request")).get("image")),
             vision=vision if isinstance(vision, bool) else None,
+            prefill_chunk_tokens=whole(server.get("chunked_prefill_size")),  # -1 = not cut
+            api_servers=whole(server.get("tokenizer_worker_num")),
+            ranks=whole(server.get("dp_size")),
+            kv_event_sources=kv_events.of_sglang(server.get("kv_events")) if "kv_events" in server else None,
         )
 
     def load(self, path: str, document: bytes) -> EngineLoad:
@@ -63,7 +74,8 @@ class Sglang:
         return EngineLoad(
             running=total(document, "sglang:num_running_reqs"),
             waiting=total(document, "sglang:num_queue_reqs"),
-            kv_use_ratio=fullest(document, "sglang:token_usage"),
+            # full_token_usage: of hybrid models, whose other pools may be what is full
+            kv_use_ratio=fullest(document, "sglang:token_usage", "sglang:full_token_usage"),
         )
 
     def refusal(self, status: int, head: bytes) -> str | None:
@@ -75,8 +87,10 @@ def _from_loads(loads: JsonValue) -> EngineLoad:
     if not ranks:
         return EngineLoad()
     uses = [float(use) for rank in ranks if isinstance(use := rank.get("token_usage"), int | float)]
+    tokens = [count for rank in ranks if (count := counted(rank.get("num_waiting_uncached_tokens"))) is not None]
     return EngineLoad(
         running=sum(whole(rank.get("num_running_reqs")) or 0 for rank in ranks),
         waiting=sum(whole(rank.get("num_waiting_reqs")) or 0 for rank in ranks),
         kv_use_ratio=min(1.0, max(0.0, *uses)) if uses else None,
+        waiting_tokens=sum(tokens) if tokens else None,
     )

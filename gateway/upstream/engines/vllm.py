@@ -1,24 +1,22 @@
-"""vLLM, read from 0.32.0 as it runs (documents, metrics) and from its sources (queue limits).
+"""vLLM, read from 0.32.0 as it runs (documents, metrics, load reports) and from its sources (queue limits).
 
-``/health`` is cheap but says 200 while draining; a draining server shows itself by the text of its 500.
+``/health`` is cheap but says 200 while draining; a draining server shows itself by the text of its 500. How it was
+started is told by ``/server_info`` alone, which exists with VLLM_SERVER_DEV_MODE=1 only; without it those facts stay
+unknown unless configured.
 """
 
 from __future__ import annotations
 
 from gateway.types import EngineKind
+from gateway.upstream.engines import kv_events
 from gateway.upstream.engines.contract import DRAINING, MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
-from gateway.upstream.engines.reading import (
-    fullest,
-    json_object,
-    model_cards,
-    samples,
-    total,
-    whole,
-    words,
-)
+from gateway.upstream.engines.reading import fullest, json_object, model_cards, total, whole, words
+from gateway.upstream.engines.vllm_documents import cache_facts, start_facts
 
 _VERSION_PATH = "/version"
 _METRICS_PATH = "/metrics"
+_EVENTS_PATH = "/kv_event_sources"
+_SERVER_PATH = "/server_info?config_format=json"
 # --max-num-queued-reqs and --max-num-queued-tokens: refused before anything was scheduled.
 _QUEUE_FULL = (
     b"The engine is currently busy and cannot accept new requests",
@@ -30,9 +28,12 @@ _SHUTTING_DOWN = b"cannot schedule new futures after shutdown"
 
 class Vllm:
     kind = EngineKind.VLLM
-    facts_paths = (MODELS_PATH, _VERSION_PATH, _METRICS_PATH)
+    identity_paths = (MODELS_PATH, _VERSION_PATH)
+    facts_paths = (MODELS_PATH, _VERSION_PATH, _METRICS_PATH, _EVENTS_PATH, _SERVER_PATH)
     health_paths = ("/health", MODELS_PATH)
     load_paths = (_METRICS_PATH,)
+    waking_path: str | None = None
+    reports_load = True
 
     def recognises(self, documents: Documents) -> bool:
         if any(card.get("owned_by") == "vllm" for card in model_cards(documents.get(MODELS_PATH))):
@@ -42,14 +43,25 @@ class Vllm:
     def facts(self, documents: Documents) -> EngineFacts:
         cards = model_cards(documents.get(MODELS_PATH))
         lengths = [length for card in cards if (length := whole(card.get("max_model_len"))) is not None]
-        capacity, block = _kv_cache(documents.get(_METRICS_PATH, b""))
+        metrics, events = documents.get(_METRICS_PATH, b""), documents.get(_EVENTS_PATH)
+        cache = cache_facts(metrics)
+        start = start_facts(json_object(documents.get(_SERVER_PATH)))
         return EngineFacts(
             version=words(json_object(documents.get(_VERSION_PATH)).get("version")),
             models=tuple(name for card in cards if (name := words(card.get("id"))) is not None),
             model_root=words(cards[0].get("root")) if cards else None,
             context_tokens=max(lengths, default=None),
-            kv_capacity_tokens=capacity,
-            kv_block_tokens=block,
+            kv_capacity_tokens=cache.capacity_tokens,
+            kv_block_tokens=cache.block_tokens,
+            max_pixels=start.max_pixels,
+            max_images=start.max_images,
+            vision=start.vision,
+            prefix_hash=cache.prefix_hash,
+            encoder_cache_tokens=start.encoder_cache_tokens,
+            prefill_chunk_tokens=start.prefill_chunk_tokens,
+            api_servers=start.api_servers or cache.api_servers,
+            ranks=cache.ranks,
+            kv_event_sources=None if events is None else kv_events.of_vllm(json_object(events)),
         )
 
     def load(self, _path: str, document: bytes) -> EngineLoad:
@@ -66,25 +78,3 @@ class Vllm:
         if status == 500 and _SHUTTING_DOWN in head:
             return DRAINING
         return None
-
-
-def _kv_cache(metrics: bytes) -> tuple[int | None, int | None]:
-    """Capacity in tokens over all ranks, and the block size, from ``vllm:cache_config_info``.
-
-    Versions without ``kv_cache_size_tokens`` give blocks: capacity = blocks x tokens per block.
-    """
-    capacity = 0
-    block: int | None = None
-    for sample in samples(metrics, "vllm:cache_config_info"):
-        block = _label(sample.labels, "block_size") or block
-        tokens = _label(sample.labels, "kv_cache_size_tokens")
-        if tokens is None:
-            blocks = _label(sample.labels, "num_gpu_blocks")
-            tokens = blocks * block if blocks is not None and block is not None else None
-        capacity += tokens or 0
-    return capacity or None, block
-
-
-def _label(labels: dict[str, str], name: str) -> int | None:
-    value = labels.get(name, "")
-    return int(value) if value.isascii() and value.isdigit() else None

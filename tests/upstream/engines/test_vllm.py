@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from gateway.types import EngineKind
+from gateway.types import EngineKind, KvEventSource
 from gateway.upstream.engines import recognise
 from gateway.upstream.engines.contract import EngineFacts, EngineLoad
 from gateway.upstream.engines.vllm import Vllm
@@ -33,7 +35,23 @@ def test_facts() -> None:
         context_tokens=20480,
         kv_capacity_tokens=1_048_576,
         kv_block_tokens=128,
+        ranks=1,
+        api_servers=2,
     )
+
+
+def test_facts_of_a_server_that_tells_all() -> None:
+    server = {
+        "vllm_config": {"scheduler_config": {"encoder_cache_size": 4096}, "parallel_config": {"_api_process_count": 4}}
+    }
+    events = {"0": {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "tcp://*:5557"}}
+    facts = ENGINE.facts({
+        "/server_info?config_format=json": json.dumps(server).encode(),
+        "/kv_event_sources": json.dumps(events).encode(),
+        "/metrics": METRICS,
+    })  # fmt: skip
+    assert (facts.encoder_cache_tokens, facts.api_servers) == (4096, 4)
+    assert facts.kv_event_sources == (KvEventSource(0, "tcp://*:5557"),)
 
 
 def test_either_document_tells() -> None:
