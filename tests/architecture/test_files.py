@@ -54,7 +54,11 @@ REGISTRIES: dict[str, dict[str, str]] = {
     "policy/rules": {},
     "routing/filters": {},
     "routing/scorers": {},
-    "upstream/engines": {"reading": "reads the documents that engines answer with"},
+    "upstream/engines": {
+        "kv_events": "where engines publish KV events",
+        "reading": "reads the documents that engines answer with",
+        "vllm_documents": "what vLLM's documents say of its start",
+    },
 }
 
 
