@@ -1,8 +1,8 @@
 """One client connection on aiohttp: what is answered to bytes that are no HTTP request, and to what nobody caught.
 
 Decided here: that both get our envelope instead of aiohttp's text, which quotes the offending bytes, and that the
-former leave no traceback (it would hold a piece of a header, perhaps of a key). Not decided here: anything about a
-request that could be read.
+former leave no traceback (it would hold a piece of a header, perhaps of a key); and that a request whose body's framing
+breaks hears of it at once. Not decided here: anything about a request that could be read.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 
 from aiohttp import web
+from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import LineTooLong
 
 from gateway.api.problems import error_headers
@@ -22,6 +23,27 @@ class Connection(web.RequestHandler):
     """aiohttp's protocol with error answers of ours."""
 
     __slots__ = ()
+
+    def data_received(self, data: bytes) -> None:
+        """aiohttp queues what it cannot parse as a further request; in the middle of a body it belongs to that body,
+        whose reader would else wait for its time limit."""
+        super().data_received(data)
+        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+            self._spoil_open_body()
+
+    def _spoil_open_body(self) -> None:
+        if len(self._messages) > 1:
+            content = self._messages[-2][1]
+        elif self._current_request is not None:
+            content = self._current_request.content
+        else:
+            return
+        if content.is_eof():
+            return
+        self._messages.pop()
+        content.set_exception(web.RequestPayloadError("broken framing"))
+        content.feed_eof()
+        self.close()
 
     def handle_error(
         self,

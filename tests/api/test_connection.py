@@ -8,6 +8,7 @@ import pytest
 
 from gateway.api.client import HttpClient
 from tests.api.harness import Wire, post, serving
+from tests.upstream.scripted import until
 
 KEY = b"Authorization: Bearer sk-very-private"
 UNREADABLE = {
@@ -36,6 +37,27 @@ async def test_what_is_no_request_is_refused_in_our_words(name: str, caplog: pyt
             assert (await other.answer()).body == b"still here"
             other.close()
     assert "private" not in caplog.text
+
+
+@pytest.mark.parametrize("begun", [b"", b"3\r\nabc\r\n"])
+async def test_a_body_whose_framing_breaks_is_refused_at_once_and_once(begun: bytes) -> None:
+    """Not when the body's time limit is over, and not again as a request of its own."""
+    async with serving() as (state, wire):
+        await wire.send(b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + begun)
+        await until(lambda: bool(state.heads))
+        await wire.send(b"ZZ\r\n{}\r\n0\r\n\r\n")
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "malformed")
+        assert await wire.rest() == b""
+
+
+async def test_what_follows_a_whole_request_and_is_none_is_a_refusal_of_its_own() -> None:
+    async with serving() as (_, wire):
+        await wire.send(post(b"whole"))
+        assert (await wire.answer()).body == b"whole"
+        await wire.send(b"no request\r\n\r\n")
+        assert (await wire.answer()).status == 400
+        assert await wire.rest() == b""
 
 
 async def test_a_header_that_is_too_long_is_told_apart_and_not_quoted(caplog: pytest.LogCaptureFixture) -> None:

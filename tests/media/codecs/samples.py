@@ -320,16 +320,21 @@ D65 = (0.3127, 0.3290, 1.0)
 P3 = (0.680, 0.320, 1.0, 0.265, 0.690, 1.0, 0.150, 0.060, 1.0)
 
 
+def _timeless(profile: bytes) -> bytes:
+    """The same profile made at no particular time: the date in its header (ICC.1 §7.2.8) is the clock's."""
+    return profile[:24] + bytes(12) + profile[36:]
+
+
 def display_p3() -> bytes:
-    return bytes(imagecodecs.cms_profile("rgb", whitepoint=D65, primaries=P3, gamma=2.2))
+    return _timeless(imagecodecs.cms_profile("rgb", whitepoint=D65, primaries=P3, gamma=2.2))
 
 
 def adobe_rgb() -> bytes:
-    return bytes(imagecodecs.cms_profile("adobergb"))
+    return _timeless(imagecodecs.cms_profile("adobergb"))
 
 
 def srgb() -> bytes:
-    return bytes(imagecodecs.cms_profile("srgb"))
+    return _timeless(imagecodecs.cms_profile("srgb"))
 
 
 def profile_segments(profile: bytes, piece_bytes: int = 60_000) -> list[bytes]:
