@@ -190,7 +190,6 @@ class Gateway:
             list_models=self._list_models,
             is_ready=self._is_ready,
             is_draining=self._draining.is_set,
-            policies_apply=lambda: bool(self.world.policies.documents),
             slab=self._media.slab,
             body_silence_s=self.settings.server.body_timeout_s,
         )

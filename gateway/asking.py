@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gateway.clips import ClipWork
+from gateway.dialects import engines_of
 from gateway.policy.effective import EffectivePolicy
 from gateway.routing.ask import RouteAsk
 from gateway.routing.holding import RouteKey
@@ -23,6 +24,7 @@ def ask_of(
     cost: RequestCost,
     *,
     request_id: str,
+    path: str,
 ) -> RouteAsk:
     """The question for one chat request."""
     videos = clips.placements
@@ -35,6 +37,7 @@ def ask_of(
         needs_frames=clips.needs_frames,
         videos=len(videos),
         request_id=request_id,
+        engines=engines_of(path),
     )
 
 

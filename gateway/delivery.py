@@ -18,6 +18,7 @@ from gateway.answer import editor_for, told_coordinates
 from gateway.asking import ask_of
 from gateway.errors import (
     BackendUnreachable,
+    DialectNotSupported,
     ModelNotFound,
     NoBackend,
     NotTaken,
@@ -56,7 +57,16 @@ async def deliver(trip: Trip) -> None:
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts = trip.facts
     cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
-    ask = ask_of(trip.policy, trip.call, facts, trip.plans, trip.clips, cost, request_id=record.request_id)
+    ask = ask_of(
+        trip.policy,
+        trip.call,
+        facts,
+        trip.plans,
+        trip.clips,
+        cost,
+        request_id=record.request_id,
+        path=x.client.head.path,
+    )
     prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
     written: Sequence[Operation] = ()
     while True:
@@ -104,7 +114,7 @@ async def deliver(trip: Trip) -> None:
 def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
     try:
         decide(views, ask, {})
-    except (NoBackend, ModelNotFound):
+    except (NoBackend, ModelNotFound, DialectNotSupported):
         return False
     return True
 
@@ -178,7 +188,7 @@ def _settle(trip: Trip, view: BackendView, response: UpstreamResponse, tail: byt
     else:
         trip.reservation.settle(Used(usage.prompt_tokens, usage.completion_tokens, usage.image_tokens))
         record.text_agrees = check_text(x.world.book, trip.served, trip.counted, trip.plans, usage)
-        if not trip.call.other_media:
+        if trip.call.is_chat and not trip.call.other_media:
             learn_pace(x.world.book, trip.served, view, trip.plans, record)
         is_ours = _is_counted_whole(trip)
         if usage.image_tokens is not None and trip.plans and is_ours:
@@ -192,7 +202,7 @@ def _settle(trip: Trip, view: BackendView, response: UpstreamResponse, tail: byt
 def _is_counted_whole(trip: Trip) -> bool:
     """Whether the engine counted what we did: not what it had kept too, other media, or under the client's settings."""
     call, actions = trip.call, trip.policy.engine_fields
-    if call.is_continued or call.other_media:
+    if call.is_continued or call.other_media or not call.is_chat:
         return False
     if any(actions.action(str(pointer[-1])) is FieldAction.ALLOW for pointer in call.foreign_fields):
         return False

@@ -183,7 +183,7 @@ class HeaderTooLarge(Rejected):
 class DialectNotSupported(Rejected):
     code = "dialect_not_supported"
     status = 501
-    summary = "Policies cannot be applied to this API yet, so it is not forwarded."
+    summary = "No backend of this model speaks this API."
 
 
 class LimitExceeded(Rejected):

@@ -174,7 +174,7 @@ async def _tell(
         "cost": claim.cost,
     }
     cost = cost_of(estimate, plans, clips.patches)
-    ask = ask_of(policy, call, facts, plans, clips, cost, request_id=head.request_id)
+    ask = ask_of(policy, call, facts, plans, clips, cost, request_id=head.request_id, path=head.path)
     told["decision"], backend = _decision(views, ask, ports)
     told["cost"] = _cost(world, served, backend, estimate, plans)
 

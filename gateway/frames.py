@@ -2,7 +2,8 @@
 
 Decided here: which frames and pages, and that each is a further image part right behind the one that held them, so that
 every engine and every family counts it like any other image. Not decided here: whether so many are accepted, their
-pixels (`media`), how a part is written (`outgoing`). An image that does not stand in a list stays its first frame.
+pixels (`media`), how a part is written (`outgoing`). An image that does not stand in a
+list, or is fixed, stays its first frame.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def sampled(frames: int, count: int) -> list[int]:
 
 def _frames_of(policy: EffectivePolicy, part: ImagePart, fact: SourceFacts) -> list[SourceFacts]:
     probe = fact.probe
-    if probe.frames < 2 or not isinstance(part.part[-1], int):
+    if probe.frames < 2 or part.is_fixed or not isinstance(part.part[-1], int):
         return [fact]
     if not probe.format.is_document:
         if policy.animated.how is not Several.MANY or probe.format not in _SAMPLED:

@@ -106,7 +106,7 @@ def _delivery(part: ImagePart, image: Prepared) -> tuple[Operation, ...]:
     match part.form:
         case ImageForm.DATA_URL if part.wrap:
             return (SetValue(part.pointer, (b'{"url":"', image.data_url, b'"}')),)
-        case ImageForm.DATA_URL:
+        case ImageForm.DATA_URL | ImageForm.EITHER:
             return (SetString(part.pointer, image.data_url),)
         case ImageForm.BASE64:
             declared = SetMember(part.pointer[:-1], "media_type", b'"' + media_type + b'"')

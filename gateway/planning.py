@@ -231,7 +231,9 @@ def _planned(
 
 
 def _as_written(part: ImagePart, fact: SourceFacts) -> SourceFacts:
-    """Canonical as the part's form understands it: bare base64 is, if its true type is declared beside it."""
+    """Canonical as the part's form understands it: bare base64 is, if its true type is declared or need not be."""
+    if part.form is ImageForm.EITHER:
+        return replace(fact, canonical=fact.canonical or fact.bare_base64)
     if part.form is not ImageForm.BASE64:
         return fact
     return replace(fact, canonical=fact.bare_base64 and part.media_type == fact.probe.format.media_type)
@@ -283,6 +285,9 @@ def estimate_request(
     Where image counts have been disproved, the upper bound reserves what they were exceeded by.
     """
     text = book.estimate_text(served, call.text_bytes, call.message_count)
+    if call.token_ids:
+        ids = call.token_ids
+        text = TextEstimate(text.expected + ids, text.lower_bound + ids, text.upper_bound + ids)
     certain = counted is not None and counted.is_certain and served.is_exact
     exact = certain and book.trusts_text(served)
     if counted is not None:
@@ -293,7 +298,8 @@ def estimate_request(
     reserve = policy.output_reserve_tokens if asked is None else asked
     if served.context_tokens is not None:
         media_tokens = image_tokens + overhead + video_tokens
-        reserve = max(0, min(reserve, served.context_tokens - text.lower_bound - media_tokens))
+        one = (text.lower_bound + media_tokens) // (call.prompts or 1)
+        reserve = max(0, min(reserve, served.context_tokens - one))
     upper_bound = text.upper_bound + book.surplus_tokens(served, image_tokens)
     return TokenEstimate(
         text.expected,

@@ -19,7 +19,7 @@ from gateway.api.client import HttpClient
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
 from gateway.dialects import DIALECTS, Dialect
-from gateway.errors import DialectNotSupported, GatewayError, MethodNotAllowed, RouteNotFound
+from gateway.errors import GatewayError, MethodNotAllowed, RouteNotFound
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
@@ -48,7 +48,6 @@ class Edge:
     list_models: Callable[[RequestHead], bytes]
     is_ready: Callable[[], bool]
     is_draining: Callable[[], bool]
-    policies_apply: Callable[[], bool]
     slab: Slab
     body_silence_s: float
     upload_grace_s: float = GRACE_S
@@ -111,11 +110,6 @@ class DataHandler:
             await edge.estimate(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:
             await edge.ferry(client, route.name)
-        elif route.kind is RouteKind.UNREAD_CHAT:
-            if edge.policies_apply():
-                await edge.refuse(client, route.name, DialectNotSupported())
-            else:
-                await edge.ferry(client, route.name)
         elif route.kind is RouteKind.MODELS:
             await self._models(client)
         else:

@@ -1,7 +1,8 @@
 """Which paths exist, and what happens on each. The list is an allow-list: what is not here never reaches an engine.
 
 Decided here: the kind of every path. Not decided here: what a dialect reads (its file declares its own paths). Engine
-admin paths (/pause, /sleep, /reset_mm_cache, /flush_cache, /collective_rpc, /metrics ...) are deliberately unknown.
+admin paths (/pause, /sleep, /reset_mm_cache, /flush_cache, /collective_rpc, /metrics ...) are deliberately unknown, and
+so are APIs whose images nobody reads here: Ollama's (/api/chat, /api/generate), SageMaker's and Vertex's envelopes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from gateway.dialects import DIALECTS, Dialect
 
 class RouteKind(StrEnum):
     CHAT = "chat"  # a dialect we understand: the whole journey
-    UNREAD_CHAT = "unread_chat"  # a chat API we do not read yet: 501 where a policy applies, else passed through
     PASS_THROUGH = "pass_through"  # noqa: S105  # no password: inference without chat media: streamed to a backend untouched
     ESTIMATE = "estimate"  # a chat request that is priced and not sent
     MODELS = "models"
@@ -29,26 +29,8 @@ class Route:
     dialect: Dialect | None = None
 
 
-# vLLM 0.32 and SGLang 0.5.23 inference routes that carry no chat messages, or none that we change.
-PASS_THROUGH_PATHS = (
-    "/v1/completions",
-    "/v1/embeddings",
-    "/v1/rerank",
-    "/v2/rerank",
-    "/rerank",
-    "/v1/score",
-    "/score",
-    "/v1/classify",
-    "/classify",
-    "/pooling",
-    "/v1/audio/transcriptions",
-    "/v1/audio/translations",
-    "/tokenize",
-    "/v1/tokenize",
-    "/detokenize",
-    "/v1/detokenize",
-)
-UNREAD_CHAT_PATHS = ("/generate",)
+# Inference that is no JSON: streamed to a backend as it comes, its model told by the form's first fields.
+PASS_THROUGH_PATHS = ("/v1/audio/transcriptions", "/v1/audio/translations")
 
 _POST = ("POST",)
 _GET = ("GET", "HEAD")
@@ -59,8 +41,6 @@ def _table() -> dict[str, Route]:
     for dialect in DIALECTS:
         for path in dialect.paths:
             table[path] = Route(RouteKind.CHAT, dialect.name, _POST, dialect)
-    for path in UNREAD_CHAT_PATHS:
-        table.setdefault(path, Route(RouteKind.UNREAD_CHAT, "unread", _POST))
     for path in PASS_THROUGH_PATHS:
         table.setdefault(path, Route(RouteKind.PASS_THROUGH, "pass_through", _POST))
     table["/v1/estimate"] = Route(RouteKind.ESTIMATE, "estimate", _POST, DIALECTS[0])

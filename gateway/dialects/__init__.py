@@ -9,9 +9,14 @@ from typing import Protocol
 
 from gateway.dialects.anthropic_messages import AnthropicMessages
 from gateway.dialects.openai_chat import OpenAIChat
+from gateway.dialects.openai_completions import OpenAICompletions
 from gateway.dialects.openai_responses import OpenAIResponses
+from gateway.dialects.pooling import Pooling
+from gateway.dialects.scoring import Scoring
+from gateway.dialects.sglang_generate import SglangGenerate
+from gateway.dialects.tokenizing import Tokenizing
 from gateway.errors import GatewayError
-from gateway.types import Answer, Call, JsonObject, RequestId, Usage
+from gateway.types import Answer, Call, EngineKind, JsonObject, RequestId, Usage
 
 
 class Dialect(Protocol):
@@ -22,6 +27,11 @@ class Dialect(Protocol):
     @property
     def paths(self) -> tuple[str, ...]:
         """The request paths that speak this dialect."""
+        ...
+
+    @property
+    def counts_only(self) -> bool:
+        """Whether the answer is the number of the prompt's tokens, which the gateway can give too."""
         ...
 
     def read(self, tree: JsonObject) -> Call:
@@ -50,7 +60,35 @@ DIALECTS: tuple[Dialect, ...] = (
     OpenAIResponses(),
     AnthropicMessages(),
     AnthropicMessages("anthropic_count_tokens", ("/v1/messages/count_tokens",), counts_only=True),
+    OpenAICompletions(),
+    Pooling(),
+    Scoring(),
+    SglangGenerate(),
+    Tokenizing(),
 )
+
+_ALL = frozenset(EngineKind)
+_VLLM = frozenset({EngineKind.VLLM, EngineKind.GENERIC})
+_SGLANG = frozenset({EngineKind.SGLANG, EngineKind.GENERIC})
+# Paths that only one of the engines has, by the routes of vLLM 0.32.0 and SGLang 0.5.23. What is neither may have any.
+_ENGINES_OF = {
+    "/generate": _SGLANG,
+    "/encode": _SGLANG,
+    "/v1/tokenize": _SGLANG,
+    "/v1/detokenize": _SGLANG,
+    "/v1/classify": _SGLANG,
+    "/pooling": _VLLM,
+    "/score": _VLLM,
+    "/rerank": _VLLM,
+    "/v2/rerank": _VLLM,
+    "/v2/embed": _VLLM,
+    "/v1/audio/translations": _VLLM,
+}
+
+
+def engines_of(path: str) -> frozenset[EngineKind]:
+    """The kinds of engine that may have this path."""
+    return _ENGINES_OF.get(path, _ALL)
 
 
 def dialect_of(path: str) -> Dialect | None:

@@ -22,9 +22,10 @@ from gateway.dialects.parts import PartReader
 from gateway.dialects.text import json_bytes, text_bytes
 from gateway.dialects.usage import last_usage
 from gateway.errors import GatewayError, InvalidRequest
-from gateway.types import Answer, AnswerText, Call, Json, JsonObject, Pointer, RequestId, Usage, foreign
+from gateway.types import Answer, AnswerText, Call, Json, JsonObject, Pointer, RequestId, Usage, dotted, foreign
 
-_IMAGE_TYPES = frozenset({"image_url", "input_image"})
+# Part types that hold an image.
+IMAGE_TYPES = frozenset({"image_url", "input_image"})
 # Members of a message that templates print besides its content.
 _MESSAGE_TEXTS = ("name", "reasoning", "reasoning_content", "refusal")
 
@@ -35,15 +36,16 @@ class OpenAIChat:
 
     name: str = "openai_chat"
     paths: tuple[str, ...] = ("/v1/chat/completions",)
+    counts_only: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.image_url``)."""
-        reader = PartReader(_IMAGE_TYPES, one_form=True)
+        reader = PartReader(IMAGE_TYPES, one_form=True)
         messages = tree.get("messages")
         if not isinstance(messages, list):
             raise InvalidRequest("A list of messages is expected.", part="messages")
         for index, message in enumerate(messages):
-            _read_message(reader, index, message)
+            read_message(reader, index, ("messages", index), message)
         reader.text_bytes += sum(json_bytes(tree[key]) for key in ("tools", "functions") if tree.get(key))
         stream = fields.flag(tree, "stream")
         options = tree.get("stream_options")
@@ -105,10 +107,11 @@ def _said(at: Pointer, holder: JsonObject, channel: str, *, whole: bool) -> Iter
             yield AnswerText(place, f"{channel}.call.{number(called.get('index'))}", whole)
 
 
-def _read_message(reader: PartReader, index: int, message: Json) -> None:
+def read_message(reader: PartReader, index: int, pointer: Pointer, message: Json) -> None:
+    """One message of a conversation, the ``index``-th. Raises InvalidRequest."""
     if not isinstance(message, dict):
-        raise InvalidRequest("A message is an object.", part=f"messages.{index}")
-    reader.content(index, ("messages", index, "content"), message.get("content"))
+        raise InvalidRequest("A message is an object.", part=dotted(pointer))
+    reader.content(index, (*pointer, "content"), message.get("content"))
     for key in _MESSAGE_TEXTS:
         if key in message:
             reader.text(message[key])

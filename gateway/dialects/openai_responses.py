@@ -64,6 +64,7 @@ class OpenAIResponses:
 
     name: str = "openai_responses"
     paths: tuple[str, ...] = ("/v1/responses",)
+    counts_only: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``input.1.content.0.image_url``)."""

@@ -23,13 +23,25 @@ _MAX_USAGE_BYTES = 4096
 _MOST_TOKENS = 1_000_000_000
 # How many objects of this name are tried, from the last one back.
 _MAX_TRIES = 8
+# Of objects of another name, which may stand for one answer of many each: as many as a batch's tail can hold.
+_MOST_OBJECTS = 256
 
 
 def usages(tail: bytes) -> Iterator[dict[str, object]]:
     """The complete usage objects, the last one first."""
-    starts = [match.end() for match in _KEY.finditer(tail)]
-    for start in reversed(starts[-_MAX_TRIES:]):
-        text = tail[start : start + _MAX_USAGE_BYTES].decode("utf-8", "replace")
+    return _objects(tail, _KEY, _MAX_TRIES, _MAX_USAGE_BYTES)
+
+
+def objects_named(tail: bytes, name: str) -> Iterator[dict[str, object]]:
+    """The complete objects that stand under a key, the last one first."""
+    key = re.compile(rb'"%s"[ \t\r\n]*:[ \t\r\n]*(?=\{)' % re.escape(name.encode()))
+    return _objects(tail, key, _MOST_OBJECTS, len(tail))
+
+
+def _objects(tail: bytes, key: re.Pattern[bytes], tries: int, limit_bytes: int) -> Iterator[dict[str, object]]:
+    starts = [match.end() for match in key.finditer(tail)]
+    for start in reversed(starts[-tries:]):
+        text = tail[start : start + limit_bytes].decode("utf-8", "replace")
         try:
             fields, _ = _DECODER.raw_decode(text)
         except (ValueError, RecursionError):

@@ -250,7 +250,12 @@ class ModelBook:
         return replace(served, checkpoint=replace(served.checkpoint, image_budget_tokens=left))
 
     def estimate_text(self, served: ServedModel, byte_count: int, message_count: int) -> TextEstimate:
-        """Tokens of the prompt's text with the template's own, by the ratio learnt for this model so far."""
+        """Tokens of the prompt's text with the template's own, by the ratio learnt for this model so far.
+
+        Without messages there is no template.
+        """
+        if not message_count:
+            return self._learner(served).estimate(byte_count)
         overhead = served.checkpoint.template.overhead_tokens(message_count)
         least = served.checkpoint.template.overhead_tokens(message_count, has_system=True)
         text = self._learner(served).estimate(byte_count)

@@ -81,8 +81,8 @@ def oldest_beyond(
 
 
 def is_replaceable(image: ImagePart) -> bool:
-    """Whether a text may stand where the image does: it is one part of a list."""
-    return isinstance(image.part[-1], int)
+    """Whether a text may stand where the image does: it is one part of a list that may hold texts."""
+    return isinstance(image.part[-1], int) and not image.is_fixed
 
 
 def inline_bytes(image: ImagePart) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gateway.routing.holding import NOTHING, Holding, RouteKey
-from gateway.types import BackendName
+from gateway.types import BackendName, EngineKind
 
 NO_CONTENT = RouteKey()
 
@@ -28,6 +28,7 @@ class RouteAsk:
     videos: int = 0
     excluded: frozenset[BackendName] = frozenset()
     request_id: str = ""
+    engines: frozenset[EngineKind] | None = None
 
     @property
     def images(self) -> tuple[bytes, ...]:

@@ -99,7 +99,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _histogram(
         "time_to_first_byte_seconds",
-        "Until the first byte went to the client.",
+        "Until the first byte of a stream went to the client.",
         "What does a client feel?",
         "Compare with overhead_seconds.",
         "dialect",

@@ -36,6 +36,8 @@ _BUDGET_CODES = frozenset(error.code for error in (KvBudgetExhausted, InFlightEx
 # What a backend may be blamed for, by code: a label of every backend, so only these few.
 _BACKEND_CODES = frozenset(error.code for error in (BackendUnreachable, BackendLost, BackendTimeout))
 # Outcomes that are no tenant's: as many tenants as there are, told apart only where nobody is told apart from another.
+# What the edge answers by itself: how long that takes tells nobody anything.
+_ONLY_REFUSED = frozenset({"models", "unknown"})
 _FAILED = {"backend_failed": "failed", "backend_refused": "failed", "bug": "failed"}
 
 
@@ -103,8 +105,9 @@ class ExchangeRecorder:
         if x.code is not None:
             m.inc("errors_total", x.code)
         ended = x.ended_s if x.ended_s is not None else x.started_s
-        m.observe("request_duration_seconds", ended - x.started_s, x.dialect, "true" if x.stream else "false")
-        if x.first_byte_s is not None:
+        if x.dialect not in _ONLY_REFUSED:
+            m.observe("request_duration_seconds", ended - x.started_s, x.dialect, "true" if x.stream else "false")
+        if x.first_byte_s is not None and x.stream:  # of any other answer the whole duration says as much
             m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
         images = x.images_passed + x.images_shrunk + x.images_recoded
         stages = stage_totals(x.stages)

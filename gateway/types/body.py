@@ -50,9 +50,13 @@ class LongString:
 
 
 class ImageForm(StrEnum):
-    """How a prepared image is written: in place of the source string, or (base64_source) of the object around it."""
+    """How a prepared image is written: in place of the source string, or (base64_source) of the object around it.
+
+    ``either``: a data URL and bare base64 mean the same there, so both may be passed; what is prepared is a data URL.
+    """
 
     DATA_URL = "data_url"
+    EITHER = "either"
     BASE64 = "base64"
     BASE64_SOURCE = "base64_source"
 
@@ -65,7 +69,8 @@ class ImagePart:
     ``wrap`` tells that the source stood as a bare string where the engine wants ``{"url": ...}``; ``retype`` that the
     part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
     ``media_type`` was declared beside bare base64; ``text_type`` is that of a text part in the image's place.
-    ``frame`` counts the images made of one source; all but the first become parts behind this one.
+    ``frame`` counts the images made of one source; all but the first become parts behind this one. ``is_fixed``: no
+    text and no further image can stand in its place, so it is neither left out nor made several.
     """
 
     pointer: Pointer
@@ -80,6 +85,7 @@ class ImagePart:
     media_type: str | None = None
     text_type: str = "text"
     frame: int = 0
+    is_fixed: bool = False
 
     @property
     def name(self) -> str:
@@ -111,6 +117,10 @@ class Call:
     ``foreign_fields`` are the engine-internal fields a client sent (stripped before forwarding). ``is_continued``: the
     engine adds messages that it has kept, so its counts are not of this request alone. ``omitted`` are images that the
     policy left out; texts go in their places.
+
+    ``prompts`` is how many prompts share what is counted (None: how long one may be is the engine's to say, which may
+    cut it short), ``token_ids`` how many tokens came as ids. Not ``is_chat``: no conversation in the model's template
+    that is answered, so what the engine counts teaches nothing about chats.
     """
 
     model: str | None
@@ -130,6 +140,9 @@ class Call:
     has_tools: bool = False
     output_limit_field: str = "max_tokens"
     prompt_field: str = "messages"
+    prompts: int | None = 1
+    token_ids: int = 0
+    is_chat: bool = True
 
 
 @dataclass(frozen=True, slots=True)

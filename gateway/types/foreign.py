@@ -52,6 +52,9 @@ SGLANG_BODY = frozenset(
 )
 BODY = VLLM_BODY | SGLANG_BODY
 
+# On SGLang's own routes a prompt may come as ids; embeddings are tensors, and which ones are whose nobody can tell.
+NATIVE_BODY = (SGLANG_BODY - {"input_ids"}) | {"input_embeds"}
+
 # Beside any medium of a message (vLLM's cache identity, trusted blindly by the engine).
 PART = frozenset({"uuid"})
 
@@ -63,4 +66,4 @@ MEDIUM = frozenset({"content_hash", "max_dynamic_patch", "min_dynamic_patch", "m
 PART_TYPES = frozenset({"audio_embeds", "image_embeds", "image_pil", "prompt_embeds", "video_embeds"})
 
 # What a policy may name: the fields that can be taken out one by one.
-ENGINE_FIELDS = BODY | PART | MEDIUM
+ENGINE_FIELDS = BODY | NATIVE_BODY | PART | MEDIUM

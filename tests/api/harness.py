@@ -108,7 +108,6 @@ class Serving:
     journey: Journey = ok
     ready: bool = True
     draining: bool = False
-    policies: bool = True
     body_silence_s: float = 5.0
     upload_grace_s: float = 2.0
     slab: Slab = field(default_factory=lambda: Slab(16 << 20))
@@ -158,7 +157,6 @@ class Serving:
             list_models=lambda head: b'{"object":"list","data":[]}',
             is_ready=lambda: self.ready,
             is_draining=lambda: self.draining,
-            policies_apply=lambda: self.policies,
             slab=self.slab,
             body_silence_s=self.body_silence_s,
             upload_grace_s=self.upload_grace_s,

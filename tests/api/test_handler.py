@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gateway.errors import DialectNotSupported, MethodNotAllowed, RouteNotFound
+from gateway.errors import MethodNotAllowed, RouteNotFound
 from tests.api.harness import Wire, post, serving
 
 
@@ -104,20 +104,9 @@ async def test_an_error_has_the_envelope_of_its_paths_api() -> None:
 
 async def test_other_inference_is_ferried() -> None:
     async with serving() as (state, wire):
-        await wire.send(post(b"body", path="/v1/embeddings"))
+        await wire.send(post(b"body", path="/v1/audio/transcriptions"))
         assert (await wire.answer()).body == b"body"
         assert state.ferried == ["pass_through"]
-
-
-async def test_a_chat_api_we_do_not_read_is_501_where_a_policy_applies() -> None:
-    async with serving() as (state, wire):
-        await wire.send(post(b"{}", path="/generate"))
-        assert (await wire.answer()).status == 501
-        assert isinstance(state.refused[0][1], DialectNotSupported)
-    async with serving(policies=False) as (state, wire):
-        await wire.send(post(b"{}", path="/generate"))
-        assert (await wire.answer()).status == 200
-        assert state.ferried == ["unread"]
 
 
 async def test_the_models() -> None:

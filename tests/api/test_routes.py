@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.api.routes import PASS_THROUGH_PATHS, ROUTES, UNREAD_CHAT_PATHS, RouteKind, find_route
+from gateway.api.routes import PASS_THROUGH_PATHS, ROUTES, RouteKind, find_route
 from gateway.dialects import DIALECTS
 
 
@@ -23,19 +23,13 @@ def test_inference_without_chat_passes_through(path: str) -> None:
     assert (route.kind, route.methods) == (RouteKind.PASS_THROUGH, ("POST",))
 
 
-@pytest.mark.parametrize("path", UNREAD_CHAT_PATHS)
-def test_chat_we_do_not_read_is_marked_until_a_dialect_reads_it(path: str) -> None:
-    route = find_route(path)
-    assert route is not None
-    assert route.kind in {RouteKind.UNREAD_CHAT, RouteKind.CHAT}
-
-
 @pytest.mark.parametrize(
     "path",
     ["/pause", "/resume", "/sleep", "/wake_up", "/reset_mm_cache", "/reset_prefix_cache", "/flush_cache",
      "/collective_rpc",
      "/metrics", "/server_info", "/get_server_info", "/update_weights", "/v1/load_lora_adapter", "/start_profile",
-     "/abort_request", "/docs", "/openapi.json", "/-/reload", "/livez", "/"],
+     "/abort_request", "/docs", "/openapi.json", "/-/reload", "/livez", "/",
+     "/api/chat", "/api/generate", "/invocations", "/vertex_generate"],
 )  # fmt: skip
 def test_admin_paths_of_engines_and_of_ours_are_unknown(path: str) -> None:
     assert find_route(path) is None
@@ -52,7 +46,7 @@ def test_another_spelling_is_another_path(path: str) -> None:
 
 def test_names_are_a_small_closed_set_for_metrics() -> None:
     names = {route.name for route in ROUTES.values()}
-    assert names == {"unread", "pass_through", "models", "health", "estimate"} | {dialect.name for dialect in DIALECTS}
+    assert names == {"pass_through", "models", "health", "estimate"} | {dialect.name for dialect in DIALECTS}
 
 
 def test_an_estimate_reads_what_chat_completions_reads() -> None:

@@ -40,6 +40,8 @@ REGISTRIES: dict[str, dict[str, str]] = {
     "dialects": {
         "answers": "walks through answers of any API",
         "fields": "single members of a request, read alike everywhere",
+        "inputs": "prompts that are no conversation, which several dialects share",
+        "natives": "media as SGLang's own routes take them",
         "parts": "content parts, which OpenAI's two chat APIs share",
         "sse": "reads event streams",
         "text": "how much text a template will see",

@@ -243,6 +243,7 @@ def worst_fleet(tenants: int, backends: int) -> bytes:
     metrics, log = Metrics(), JsonLog(stream=io.BytesIO())
     recorder = ExchangeRecorder(metrics, log, lambda name: name in names)
     chat = [dialect.name for dialect in DIALECTS]
+    streaming = {"openai_chat", "openai_responses", "anthropic_messages", "openai_completions", "sglang_generate"}
     plain = exchange(
         stages=[(stage, 0.1) for stage in STAGES], first_byte_s=10.1, estimate=replace(ESTIMATE, video_tokens=9),
         usage=Usage(9, 9, 9, 9, 9), changes={change.value: 1 for change in Change}, images_passed=1, images_shrunk=1,
@@ -253,10 +254,10 @@ def worst_fleet(tenants: int, backends: int) -> bytes:
     for outcome in OUTCOMES:
         for tenant in [*names, "made-up"]:
             recorder.record(replace(plain, tenant=tenant, outcome=outcome))
-        for dialect in [*chat, "estimate", "unread", "pass_through", "models", "unknown"]:
-            has_answer = dialect in {*chat, "unread", "pass_through"}
+        for dialect in [*chat, "estimate", "pass_through", "models", "unknown"]:
+            has_answer = dialect in {*chat, "pass_through"}
             own = replace(plain, dialect=dialect, outcome=outcome, usage=None)
-            for stream in (False, True) if dialect in chat else (False,):
+            for stream in (False, True) if dialect in streaming else (False,):
                 recorder.record(replace(own, stream=stream, first_byte_s=10.1 if has_answer else None))
     for tenant in names:
         recorder.record(exchange(tenant=tenant, outcome="shed", code=RateExceeded.code, rule="rates.images"))
