@@ -15,6 +15,7 @@ from multidict import CIMultiDict
 
 from gateway.api.body import invite, next_piece, read_body
 from gateway.api.problems import error_headers
+from gateway.api.relayed import Relayed
 from gateway.api.uploads import Uploads
 from gateway.dialects import Dialect
 from gateway.dialects.sse import EventBoundary
@@ -27,12 +28,6 @@ COMMENT = b": keep-alive\n"
 # Instead of aiohttp's default, which names the versions of Python and of itself; a backend's own header passes.
 SERVER = "vlm-gateway"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
-
-
-class _Relayed(web.StreamResponse):
-    """A streamed response whose head may wait for its first bytes; aiohttp's own ``Response`` sets the same switch."""
-
-    _send_headers_immediately = True
 
 
 class HttpClient:
@@ -121,7 +116,7 @@ class HttpClient:
 
     async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
         # The constructor would copy the headers once more.
-        response = _Relayed(status=status)
+        response = Relayed(status=status)
         response.headers.extend(headers)
         if content_length is not None:
             response.content_length = content_length
@@ -131,7 +126,7 @@ class HttpClient:
         self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
         # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the
         # body, which saves a system call on every answer.
-        response._send_headers_immediately = self._is_event_stream  # noqa: SLF001  # aiohttp's own switch, see _Relayed
+        response._send_headers_immediately = self._is_event_stream  # noqa: SLF001  # aiohttp's own switch, see Relayed
         self._response = response
         await response.prepare(self._request)
 

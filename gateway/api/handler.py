@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.api.client import HttpClient
+from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
 from gateway.dialects import DIALECTS, Dialect
-from gateway.errors import GatewayError, MethodNotAllowed, RouteNotFound
+from gateway.errors import GatewayError, Malformed, MethodNotAllowed, RouteNotFound
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
@@ -98,12 +99,17 @@ class DataHandler:
 
     async def _answer(self, client: HttpClient, route: Route | None, dialect: Dialect) -> None:
         edge, head = self._edge, client.head
-        if route is None:
+        if not is_text([value for _, value in head.headers]):
+            error = Malformed(
+                "A header's value is not UTF-8, and would not reach the backend as it is.", part="headers"
+            )
+            await edge.refuse(client, "unknown", error)
+        elif route is None:
             await edge.refuse(client, "unknown", RouteNotFound(f"The gateway has no path {head.path[:128]!r}."))
         elif head.method not in route.methods:
-            error = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
-            error.allowed = tuple(route.methods)
-            await edge.refuse(client, route.name, error)
+            wrong = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
+            wrong.allowed = tuple(route.methods)
+            await edge.refuse(client, route.name, wrong)
         elif route.kind is RouteKind.CHAT:
             await edge.travel(client, dialect)
         elif route.kind is RouteKind.ESTIMATE:

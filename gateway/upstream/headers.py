@@ -63,8 +63,10 @@ def outgoing(received: HeaderList, hop: Sequence[tuple[str, str]], *, keep_autho
     headers = list(hop)
     connection: list[str] = []
     stripped = 0
+    names = set()
     for name, value in received:
         lower = name.lower()
+        names.add(lower)
         if lower in _DROPPED:
             if lower in _ENGINE_ROUTING:
                 stripped += 1
@@ -76,11 +78,19 @@ def outgoing(received: HeaderList, hop: Sequence[tuple[str, str]], *, keep_autho
             stripped += 1
         elif not lower.startswith(_OWN_PREFIX):
             headers.append((name, value))
+    if len(names) != len(received):
+        headers = _spelt_alike(headers)
     nominated = _nominated(connection)
     if nominated:
         own = len(hop)
         headers[own:] = [pair for pair in headers[own:] if pair[0].lower() not in nominated]
     return Outgoing(headers, stripped)
+
+
+def _spelt_alike(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Headers of one name under its first spelling: aiohttp keeps doubles only of what is spelt the same."""
+    spellings: dict[str, str] = {}
+    return [(spellings.setdefault(name.lower(), name), value) for name, value in headers]
 
 
 def incoming(received: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gateway.upstream.headers import incoming, outgoing
 
-KEPT = [("X-Request-Id", "req-42"), ("traceparent", "00-1-2-01"), ("X-Two", "1"), ("x-two", "2"), ("Cookie", "a=b")]
+KEPT = [("X-Request-Id", "req-42"), ("traceparent", "00-1-2-01"), ("X-Two", "1"), ("X-Two", "2"), ("Cookie", "a=b")]
 
 
 def test_end_to_end_headers_keep_order_spelling_and_doubles() -> None:
@@ -80,3 +80,8 @@ def test_a_second_hop_finds_nothing_more_to_drop(received: list[tuple[str, str]]
     assert again.headers == once.headers
     assert again.stripped == 0
     assert incoming(incoming(received)) == incoming(received)
+
+
+def test_doubles_go_out_under_one_spelling_so_that_none_is_lost() -> None:
+    sent = outgoing((("X-A", "1"), ("x-a", "2"), ("B", "3"), ("X-a", "4")), (), keep_authorization=False)
+    assert sent.headers == [("X-A", "1"), ("X-A", "2"), ("B", "3"), ("X-A", "4")]
