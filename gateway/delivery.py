@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway import exchange as frame
 from gateway.answer import editor_for, told_coordinates
 from gateway.asking import ask_of
+from gateway.bytes_once import Courier
 from gateway.errors import (
     BackendUnreachable,
     DialectNotSupported,
@@ -23,6 +25,7 @@ from gateway.errors import (
     NoBackend,
     NotTaken,
 )
+from gateway.identities import Marks, image_ids
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     check_images,
@@ -46,9 +49,7 @@ from gateway.trip import Trip
 from gateway.types import (
     BackendView,
     EngineKind,
-    ImagePart,
     Prepared,
-    SourceFacts,
 )
 
 
@@ -67,8 +68,8 @@ async def deliver(trip: Trip) -> None:
         request_id=record.request_id,
         path=x.client.head.path,
     )
-    prepared: Sequence[tuple[ImagePart, Prepared]] | None = None
-    written: Sequence[Operation] = ()
+    courier = _courier(trip)
+    prepared: dict[int, Prepared] = {}
     while True:
         views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
         decision = decide(views, ask, ports.upstream.holdings(ask.key))
@@ -78,16 +79,13 @@ async def deliver(trip: Trip) -> None:
         try:
             # Known from here on, so that requests with the same picture at the same moment follow this one.
             ports.upstream.learn(decision.backend, ask.key)
+            marks = courier.marks(view)
             x.watch.lap("decide")
-            if prepared is None:
-                prepared = await _prepare(trip, facts)
-                written = await trip.clips.prepare(trip.body, ports.clips, x.world)
-                x.watch.lap("prepare")
-            request = _request(trip, prepared, written, view.engine)
-            x.watch.lap("splice")
+            request = await _request(trip, prepared, marks)
             record.attempts += 1
             try:
-                response: UpstreamResponse = await ports.upstream.forward(decision.backend, request)
+                whole = partial(_request, trip, prepared, replace(marks, withheld=frozenset()), "forward")
+                response: UpstreamResponse = await courier.forward(ports.upstream, view, marks, request, whole)
             except NotTaken as refusal:
                 answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
@@ -119,33 +117,49 @@ def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
     return True
 
 
-async def _prepare(trip: Trip, facts: Sequence[SourceFacts]) -> Sequence[tuple[ImagePart, Prepared]]:
-    """Prepared bytes of every image that changes, by its part."""
-    call, record = trip.call, trip.x.record
-    changing = [
-        (part, PrepareJob(SourceRef(part.name, part.source), fact, plan))
-        for part, fact, plan in zip(call.images, facts, trip.plans, strict=False)
-        if not plan.untouched and not trip.policy.shadow
-    ]
+def _courier(trip: Trip) -> Courier:
+    x = trip.x
+    ids = image_ids(x.world.identify, trip.policy, trip.call, trip.facts, trip.plans)
+    return Courier(x.ports.sent_ids, trip.policy, ids, trip.facts, trip.plans, x.record)
+
+
+async def _prepare(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> None:
+    """Fill in the prepared bytes of every image that changes, by its place, but for those that go as their ids."""
+    wants_sha256 = marks.engine is EngineKind.SGLANG and bool(marks.ids)
+    changing = {
+        place: PrepareJob(SourceRef(part.name, part.source), fact, plan, wants_sha256)
+        for place, (part, fact, plan) in enumerate(zip(trip.call.images, trip.facts, trip.plans, strict=False))
+        if not plan.untouched and place not in marks.withheld and place not in prepared and not trip.policy.shadow
+    }
     if not changing or trip.looked is None:
-        return ()
-    results = await trip.x.ports.media.prepare(trip.body, trip.looked, [job for _, job in changing], trip.scope)
-    frame.note_prepared(record, results)
-    return [(part, result.prepared) for (part, _), result in zip(changing, results, strict=True)]
+        return
+    results = await trip.x.ports.media.prepare(trip.body, trip.looked, list(changing.values()), trip.scope)
+    frame.note_prepared(trip.x.record, results)
+    prepared.update((place, result.prepared) for place, result in zip(changing, results, strict=True))
+    if not marks.withheld:
+        trip.looked.drop_files()
 
 
-def _request(
-    trip: Trip, prepared: Sequence[tuple[ImagePart, Prepared]], written: Sequence[Operation], engine: EngineKind
+async def _request(
+    trip: Trip, prepared: dict[int, Prepared], marks: Marks, before: str | None = None
 ) -> UpstreamRequest:
-    """The request as it goes out: untouched bytes as views of the body, changed parts spliced in."""
+    """The request as it goes out: untouched bytes as views of the body, changed parts spliced in.
+
+    ``before``: the stage that was interrupted for it.
+    """
     x, body = trip.x, trip.body
-    operations = (
-        ()
-        if trip.policy.shadow
-        else [*edits_of(trip.call, trip.policy, engine, prepared, x.world.cache_salt, x.record), *written]
-    )
+    if before is not None:
+        x.watch.lap(before)
+    await _prepare(trip, prepared, marks)
+    written = await trip.clips.prepare(body, x.ports.clips, x.world)
+    x.watch.lap("prepare")
+    operations: Sequence[Operation] = ()
+    if not trip.policy.shadow:
+        images = [(trip.call.images[place], image) for place, image in prepared.items()]
+        operations = [*edits_of(trip.call, trip.policy, marks, images, x.world.cache_salt, x.record), *written]
     spliced = splice(body.view, body.start, body.stop, edit(trip.skeleton, operations))
     x.record.forwarded_bytes = spliced.byte_count
+    x.watch.lap("splice")
     head = x.client.head
     return UpstreamRequest(
         head.method,
@@ -160,6 +174,8 @@ def _request(
 async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse) -> bytes:
     """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
     x, client, record = trip.x, trip.x.client, trip.x.record
+    if trip.looked is not None:
+        trip.looked.drop_files()
     if client.started:
         frame.check_continues(response)
     else:

@@ -8,10 +8,11 @@ recorder).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import cast
 
 from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
+from gateway.identities import Identify
 from gateway.models.book import ModelBook, ServedModel
 from gateway.policy.choose import Asked
 from gateway.policy.effective import EffectivePolicy, Profile
@@ -37,6 +38,7 @@ from gateway.ports import (
 from gateway.quota.standing import Standing, rate_headers
 from gateway.record import AskedFor, ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
+from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
     BackendView,
@@ -67,12 +69,16 @@ class World:
     may_fetch: bool
     keepalive_comment_s: float | None
     cache_salt: Callable[[TenantId, str | None], str]
+    identify: Identify
     prompts: PromptCounter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The shell, as the journey sees it. ``cut_elsewhere`` parses bodies too laborious for the loop."""
+    """The shell, as the journey sees it. ``cut_elsewhere`` parses bodies too laborious for the loop.
+
+    ``sent_ids`` is what all exchanges together believe of the engines' caches; it is memory, not a door.
+    """
 
     clock: Clock
     media: Media
@@ -82,6 +88,7 @@ class Ports:
     recorder: Recorder
     cut_elsewhere: Callable[[Body], Awaitable[Skeleton]]
     aside: Aside
+    sent_ids: SentIds = field(default_factory=SentIds)
 
 
 class Watch:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from gateway.identities import Marks, alone, alone_in_list, beside, inside_url, member_behind
 from gateway.omission import marker_json
 from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
@@ -63,7 +64,7 @@ def forward_headers(head: RequestHead, *, keep_authorization: bool, readable: bo
 def edits_of(
     call: Call,
     policy: EffectivePolicy,
-    engine: EngineKind,
+    marks: Marks,
     prepared: Sequence[tuple[ImagePart, Prepared]],
     salt: Salt,
     record: ExchangeRecord,
@@ -78,34 +79,39 @@ def edits_of(
     if call.foreign_fields:
         actions = policy.engine_fields
         taken = [at for at in call.foreign_fields if actions.action(str(at[-1])) is not FieldAction.ALLOW]
-        operations += [RemoveMember(pointer[:-1], str(pointer[-1])) for pointer in taken]
+        gone = {(*call.images[place].part, "image_url") for place in marks.withheld}
+        operations += [RemoveMember(at[:-1], str(at[-1])) for at in taken if at[:-1] not in gone]
         record.stripped_fields = tuple(dotted(pointer) for pointer in taken)[:16]
-    if policy.cache_salt is not CacheSalt.NONE and engine is not EngineKind.GENERIC:
+    if policy.cache_salt is not CacheSalt.NONE and marks.engine is not EngineKind.GENERIC:
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
     operations += [SetValue(part.part, (marker_json(part),)) for part in call.omitted]
     made = {(part.pointer, part.frame): image for part, image in prepared}
-    for part in call.images:
+    for place, part in enumerate(call.images):
         image = made.get((part.pointer, part.frame))
         if part.frame:
-            operations += [] if image is None else [InsertAfter(part.part, _further_part(part, image))]
+            operations += _further(part, image, marks, place)
             continue
         if part.retype:
             operations.append(SetMember(part.part, "type", b'"image_url"'))
+        if place in marks.withheld:
+            operations += alone(part, marks, place)
+            continue
         if image is not None:
-            operations += _delivery(part, image)
+            operations += _delivery(part, image, inside_url(marks, image))
         elif part.wrap:
             operations.append(Wrap(part.pointer, b'{"url":', b"}"))
+        operations += beside(part, marks, place, image)
     return operations
 
 
-def _delivery(part: ImagePart, image: Prepared) -> tuple[Operation, ...]:
-    """A prepared image in the form of its part. Nothing of the image is copied."""
+def _delivery(part: ImagePart, image: Prepared, inside: bytes) -> tuple[Operation, ...]:
+    """A prepared image in the form of its part. Nothing of the image is copied. ``inside``: JSON behind its URL."""
     media_type = image.format.media_type.encode()
     bare = memoryview(image.data_url)[image.data_url.index(b",") + 1 :]
     match part.form:
         case ImageForm.DATA_URL if part.wrap:
-            return (SetValue(part.pointer, (b'{"url":"', image.data_url, b'"}')),)
+            return (SetValue(part.pointer, (b'{"url":"', image.data_url, b'"' + inside + b"}")),)
         case ImageForm.DATA_URL | ImageForm.EITHER:
             return (SetString(part.pointer, image.data_url),)
         case ImageForm.BASE64:
@@ -118,15 +124,23 @@ def _delivery(part: ImagePart, image: Prepared) -> tuple[Operation, ...]:
             assert_never(part.form)
 
 
-def _further_part(part: ImagePart, image: Prepared) -> tuple[bytes | memoryview, ...]:
+def _further(part: ImagePart, image: Prepared | None, marks: Marks, place: int) -> list[Operation]:
     """A frame or page behind the first, as a part of its own in the same form."""
+    if place in marks.withheld:
+        return [InsertAfter(part.part, alone_in_list(part, marks, place))]
+    return [] if image is None else [InsertAfter(part.part, _further_part(part, image, marks, place))]
+
+
+def _further_part(part: ImagePart, image: Prepared, marks: Marks, place: int) -> tuple[bytes | memoryview, ...]:
     if part.form is not ImageForm.DATA_URL:
         bare = memoryview(image.data_url)[image.data_url.index(b",") + 1 :]
         head = b'{"type":"image","source":{"type":"base64","media_type":"' + image.format.media_type.encode()
         return head + b'","data":"', bare, b'"}}'
+    behind = member_behind(marks, place)
     if part.pointer[-1] == "url" or part.wrap:
-        return b'{"type":"image_url","image_url":{"url":"', image.data_url, b'"}}'
-    return b'{"type":"input_image","image_url":"', image.data_url, b'"}'
+        end = b'"' + inside_url(marks, image) + b"}" + behind + b"}"
+        return b'{"type":"image_url","image_url":{"url":"', image.data_url, end
+    return b'{"type":"input_image","image_url":"', image.data_url, b'"' + behind + b"}"
 
 
 def server_timing(stages: Sequence[tuple[str, float]]) -> str:
@@ -157,7 +171,8 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
                 (
                     "x-vlmgw-images",
                     f"passed={record.images_passed}, shrunk={record.images_shrunk}, recoded={record.images_recoded}"
-                    + (f", omitted={record.images_omitted}" if record.images_omitted else ""),
+                    + (f", omitted={record.images_omitted}" if record.images_omitted else "")
+                    + (f", by_id={record.image_ids_alone}" if record.image_ids_alone else ""),
                 ),
                 ("x-vlmgw-geometry", ", ".join(record.geometry[:MAX_DIGESTS])),
                 *((("x-vlmgw-coordinates", record.coordinates),) if record.coordinates is not None else ()),

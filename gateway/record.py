@@ -99,6 +99,9 @@ class ExchangeRecord:
     image_tokens_original: int = 0
     image_patches: int = 0
     images_known: int = 0
+    image_ids_sent: int = 0
+    image_ids_alone: int = 0
+    image_ids_missed: int = 0
     image_digests: list[str] = field(default_factory=list)
     geometry: list[str] = field(default_factory=list)
     coordinates: str | None = None

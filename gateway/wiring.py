@@ -19,8 +19,10 @@ from gateway.config.model_files import read_model_files
 from gateway.config.policies import Parsed, load_policies
 from gateway.config.settings import BackendConfig, ModelConfig, Settings
 from gateway.exchange import World
+from gateway.identities import Identify
 from gateway.media.codecs import default_backend
 from gateway.media.confine import SandboxMode
+from gateway.media.digest import engine_identity
 from gateway.media.fetch import FetchSettings
 from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
 from gateway.models.book import ModelBook
@@ -48,6 +50,12 @@ def cache_salt(key: bytes, tenant: TenantId, user: str | None) -> str:
     """A cache salt that names neither tenant nor user: HMAC-SHA-256 under the deployment's secret, in hex."""
     text = f"{len(tenant)}:{tenant}:{user or ''}"
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def identify_by(key: bytes) -> Identify:
+    """How engines' image ids are made. A key of its own: image workers know the one behind the digests they make."""
+    own = hmac.new(key, b"engine identities", hashlib.sha256).digest()
+    return lambda scope, content, picture: engine_identity(content, scope=scope, picture=picture, key=own)
 
 
 def _answers(text: str) -> tuple[tuple[str, ...], ...]:
@@ -142,6 +150,7 @@ def load_world(
         may_fetch=settings.fetch.enabled,
         keepalive_comment_s=settings.server.keepalive_comment_s,
         cache_salt=lambda tenant, user: cache_salt(key, tenant, user),
+        identify=identify_by(key),
         prompts=_prompts(settings, earlier),
     )
 

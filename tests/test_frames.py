@@ -16,6 +16,7 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import Undecodable
 from gateway.frames import as_engine_sees, sampled, spread
+from gateway.identities import Marks
 from gateway.omission import leave_out
 from gateway.outgoing import edits_of
 from gateway.policy.dropping import oldest_beyond
@@ -140,7 +141,7 @@ def test_further_frames_stand_behind_the_first_in_its_form(dialect: Dialect, bod
         for image, data in zip(asked.images, ("MA==", "MQ==", "Mg=="), strict=True)
     ]
     exchange = ExchangeRecord(RequestId("r"), dialect.name, "/", 0.0)
-    operations = edits_of(asked, SAMPLE, EngineKind.VLLM, made, lambda *_: "", exchange)
+    operations = edits_of(asked, SAMPLE, Marks(EngineKind.VLLM), made, lambda *_: "", exchange)
     spliced = splice(lambda start, stop: memoryview(raw)[start:stop], 0, len(raw), edit(skeleton, operations))
     sent = json.loads(b"".join(spliced.chunks))
     content = (sent.get("messages") or sent["input"])[0]["content"]

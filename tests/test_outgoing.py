@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from gateway.identities import Marks
 from gateway.outgoing import MAX_DIGESTS, edits_of, forward_headers, response_headers, server_timing
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction
 from gateway.record import ExchangeRecord, RequestHead
@@ -80,7 +81,7 @@ def test_an_unusable_request_id_is_replaced_and_a_second_one_dropped() -> None:
 def edits(
     asked: Call, effective: EffectivePolicy, engine: EngineKind = EngineKind.VLLM, *made: tuple[ImagePart, Prepared]
 ) -> list[Operation]:
-    return edits_of(asked, effective, engine, made, lambda tenant, user: f"{tenant}/{user}", record())
+    return edits_of(asked, effective, Marks(engine), made, lambda tenant, user: f"{tenant}/{user}", record())
 
 
 def test_nothing_to_change_is_no_edit() -> None:
@@ -95,7 +96,7 @@ def test_an_alias_is_renamed() -> None:
 def test_engine_fields_are_stripped_and_noted_or_allowed() -> None:
     asked = replace(call(), foreign_fields=(("priority",), ("a", "b")))
     kept = record()
-    found = edits_of(asked, policy(), EngineKind.GENERIC, (), lambda *_: "", kept)
+    found = edits_of(asked, policy(), Marks(EngineKind.GENERIC), (), lambda *_: "", kept)
     assert found == [RemoveMember((), "priority"), RemoveMember(("a",), "b")]
     assert kept.stripped_fields == ("priority", "a.b")
     assert edits(asked, policy(engine_fields=EngineFields(FieldAction.ALLOW))) == []

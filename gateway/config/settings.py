@@ -109,6 +109,14 @@ class BackendConfig:
         None, "Where it publishes KV events (tcp://host:port), or off; discovered by default (all its ranks)."
     )
     kv_events_replay: str | None = setting(None, "Where it repeats them, beside kv_events.")
+    takes_ids: bool | None = setting(
+        None,
+        "Whether images that it holds may go as their id alone; by default to vLLM, unless it is known to have several "
+        "API server processes, each of which has a cache of its own.",
+    )
+    image_cache_bytes: int | None = setting(
+        None, "vLLM's --mm-processor-cache-gb, 4 GiB by default; 0: it keeps no images.", minimum=0, unit="bytes"
+    )
     tls_ca_file: str | None = setting(None, "Authorities (PEM) that sign for this engine, instead of the system's.")
     tls_cert_file: str | None = setting(None, "Our certificate (PEM, with its chain) towards this engine: mutual TLS.")
     tls_key_file: str | None = setting(None, "The certificate's key (PEM), where it is not in the same file.")

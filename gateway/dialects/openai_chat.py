@@ -40,7 +40,7 @@ class OpenAIChat:
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.image_url``)."""
-        reader = PartReader(IMAGE_TYPES, one_form=True)
+        reader = PartReader(IMAGE_TYPES, one_form=True, takes_ids=True)
         messages = tree.get("messages")
         if not isinstance(messages, list):
             raise InvalidRequest("A list of messages is expected.", part="messages")

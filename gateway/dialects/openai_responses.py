@@ -72,7 +72,7 @@ class OpenAIResponses:
             raise InvalidRequest("Background responses are not offered; leave it out or stream.", part="background")
         if tree.get("previous_input_messages"):
             raise InvalidRequest("Earlier messages belong in input.", part="previous_input_messages")
-        reader = PartReader(_IMAGE_TYPES, one_form=False)
+        reader = PartReader(_IMAGE_TYPES, one_form=False, takes_ids=True)
         items, is_continued = _read_input(reader, tree.get("input"))
         if tree.get("instructions"):
             items += 1

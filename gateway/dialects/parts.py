@@ -33,11 +33,13 @@ class PartReader:
     """What has been found in the parts so far.
 
     ``one_form`` tells that every image is to be delivered as ``{"type": "image_url", "image_url": {"url": ...}}``, the
-    one form of chat that every engine takes; otherwise a data URL goes where the source stood.
+    one form of chat that every engine takes; otherwise a data URL goes where the source stood. ``takes_ids``: engines
+    read an id beside the parts of a message (vLLM 0.32.0: in chat and Responses, not beside what a call returned).
     """
 
     image_types: frozenset[str]
     one_form: bool
+    takes_ids: bool = False
     images: list[ImagePart] = field(default_factory=list)
     text_bytes: int = 0
     other_media: list[OtherMedium] = field(default_factory=list)
@@ -105,6 +107,7 @@ class PartReader:
                 retype=self.one_form and part.get("type") != "image_url",
                 foreign_fields=(*beside, *inside),
                 text_type="text" if self.one_form else "input_text",
+                takes_id=self.takes_ids and pointer[-2:-1] == ("content",),
             )
         )
 

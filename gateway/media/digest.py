@@ -18,7 +18,7 @@ from uuid import UUID
 import blake3
 import xxhash
 
-from gateway.types import ContentDigest, PlacementDigest, Size
+from gateway.types import ContentDigest, PlacementDigest
 
 _KEY_BYTES = 32
 
@@ -52,13 +52,14 @@ def keyed_digest(use: str, parts: Iterable[bytes], *, key: bytes) -> bytes:
     return digest
 
 
-def engine_identity(content: ContentDigest, *, tenant: str, shape: Size, plan_version: str, key: bytes) -> str:
-    """The id under which an engine may cache the prepared picture: a UUID in its 32 hexadecimal digits.
+def engine_identity(content: ContentDigest, *, scope: Iterable[str], picture: str, key: bytes) -> str:
+    """The id under which an engine may cache the picture made of a file: a UUID in its 32 hexadecimal digits.
 
-    Equal only for one tenant, file, delivered shape and plan version; pass an empty tenant to share between tenants.
+    Equal only for one file, ``scope`` (whose pictures it is shared with) and ``picture`` (`ImagePlan.picture`).
     UUID version 8 (RFC 9562 §5.8, 122 bits of our own), so that it also passes where a UUID's form is checked.
     """
-    framed = _frame("engine", tenant, f"{shape.width}x{shape.height}", plan_version) + content
+    scope = tuple(scope)
+    framed = _frame("engine", str(len(scope)), *scope, picture) + content
     digest = blake3.blake3(framed, key=key).digest(length=16)
     return UUID(
         bytes=bytes((*digest[:6], digest[6] & 0x0F | 0x80, digest[7], digest[8] & 0x3F | 0x80, *digest[9:]))
@@ -66,5 +67,5 @@ def engine_identity(content: ContentDigest, *, tenant: str, shape: Size, plan_ve
 
 
 def _frame(use: str, *parts: str) -> bytes:
-    encoded = [part.encode() for part in (use, *parts)]
+    encoded = [part.encode("utf-8", "surrogatepass") for part in (use, *parts)]
     return b"".join(len(part).to_bytes(4, "big") + part for part in encoded)

@@ -43,7 +43,7 @@ class LookedSources:
         self._counted.add(id(prepared))
 
     def drop_files(self) -> None:
-        """The files are prepared: nobody asks for them again, and an answer may take minutes."""
+        """Nobody asks for the files again, and an answer may take minutes."""
         self.files.clear()
         self.share.close()
 

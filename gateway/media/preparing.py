@@ -65,11 +65,7 @@ class Preparer:
     def identity(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> Identity:
         """Whatever the output depends on. By the unforgeable digest, since the cache may be shared between tenants."""
         tenant = "" if self._settings.share_between_tenants else scope.tenant
-        if plan.keeps_file:
-            return Identity((tenant, facts.content, plan.version))
-        look = (plan.output, plan.jpeg_quality, plan.background, plan.fidelity)
-        picture = (plan.target, plan.frame, plan.changes, *look)
-        return Identity((tenant, facts.content, plan.version, picture))
+        return Identity((tenant, facts.content, plan.picture))
 
     async def _recall(
         self,

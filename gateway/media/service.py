@@ -246,9 +246,7 @@ class MediaService:
         self, body: Body, looked: Looked, jobs: Sequence[PrepareJob], scope: MediaScope
     ) -> Sequence[PreparedResult]:
         assert isinstance(looked, LookedSources)
-        results = await self._preparer.prepare(body, looked, jobs, Asker(scope, Flow(next(self._flows))))
-        looked.drop_files()
-        return results
+        return await self._preparer.prepare(body, looked, jobs, Asker(scope, Flow(next(self._flows))))
 
     def peek(self, scope: MediaScope, facts: SourceFacts, plan: ImagePlan) -> bool:
         return self._preparer.identity(scope, facts, plan) in self._preparer.cache

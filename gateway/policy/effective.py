@@ -164,6 +164,21 @@ class CacheSalt(StrEnum):
     USER = "user"
 
 
+class ImageScope(StrEnum):
+    """Who shares the images that an engine keeps under our ids: one tenant, one user of it, or all who say so."""
+
+    TENANT = "tenant"
+    USER = "user"
+    ALL = "all"
+
+
+class BytesOnce(StrEnum):
+    """Whether an image that its backend is believed to hold goes as its id alone, where the engine takes that."""
+
+    AUTO = "auto"
+    NEVER = "never"
+
+
 class FieldAction(StrEnum):
     """What becomes of a field of the body that steers an engine's insides: taken out, forwarded, or refused."""
 
@@ -277,6 +292,8 @@ class EffectivePolicy(RuleValues):
     queue_timeout_s: float
     hosts: tuple[str, ...] | None
     cache_salt: CacheSalt
+    image_ids: ImageScope
+    bytes_once: BytesOnce
     engine_fields: EngineFields
     reasons: Mapping[str, str]
     policy_version: str

@@ -29,10 +29,15 @@ def json_schema() -> JsonSchema:
         "tenant": {"description": "Whose policy this is; without it, everybody's.", **Name().schema()},
         "keys": {"description": "API keys as sha256: hashes, see `vlm-gateway hash-key`.", **Keys().schema()},
     }
+    sections: dict[str, dict[str, object]] = {}
     for tenant_key in TENANT_KEYS:
         section, _, key = tenant_key.key.rpartition(".")
         described = {"description": tenant_key.summary, **tenant_key.kind.schema()}
-        top[section or key] = _closed({key: described}) if section else described
+        if section:
+            sections.setdefault(section, {})[key] = described
+            top[section] = _closed(sections[section])
+        else:
+            top[key] = described
     of_rules: JsonSchema = {rule.key: _rule(rule.summary, rule.kind.schema()) for rule in RULES}
     of_tasks: JsonSchema = {key.key: _rule(key.summary, key.kind.schema()) for key in TENANT_KEYS if key.in_tasks}
     rules, task = {"$ref": "#/$defs/rules"}, {"anyOf": [{"$ref": "#/$defs/task"}, {"type": "null"}]}

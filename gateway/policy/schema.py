@@ -107,7 +107,9 @@ class _Reader:
         for entry in self._entries(node, "isolation"):
             path = f"isolation.{entry.key}"
             if path not in KEYS_BY_NAME:
-                self._unknown(entry, "isolation", ["cache_salt"])
+                self._unknown(
+                    entry, "isolation", [key.field for key in KEYS_BY_NAME.values() if key.key.startswith("isolation.")]
+                )
                 continue
             setting = self._value(KEYS_BY_NAME[path].kind, entry, path)
             settings.update({path: setting} if setting else {})

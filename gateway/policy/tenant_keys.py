@@ -12,7 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.policy.choose import ChooseRules
-from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode, Profile, Urgency
+from gateway.policy.effective import (
+    BytesOnce,
+    CacheSalt,
+    EngineFields,
+    FieldAction,
+    ImageScope,
+    Mode,
+    Profile,
+    Urgency,
+)
 from gateway.policy.mappings import ActionsByField, joined_fields
 from gateway.policy.rates import Rates, Weight
 from gateway.policy.values import BYTE_UNITS, Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
@@ -86,6 +95,19 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
     ),
     TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None, True),
     TenantKey("isolation.cache_salt", "Who shares an engine's prefix cache.", Choice(CacheSalt), CacheSalt.NONE),
+    TenantKey(
+        "isolation.image_ids",
+        "Who shares the images that an engine keeps under our ids: `tenant`, `user`, or `all` who say so.",
+        Choice(ImageScope),
+        ImageScope.TENANT,
+    ),
+    TenantKey(
+        "bytes_once",
+        "`auto`: an image that its vLLM backend is believed to hold goes as its id alone; `never`: always its bytes.",
+        Choice(BytesOnce),
+        BytesOnce.AUTO,
+        True,
+    ),
     TenantKey(
         "engine_fields",
         "Engine-internal fields in the body: `strip`, `allow` or `reject` them, all alike or each by name.",

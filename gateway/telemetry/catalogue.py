@@ -127,6 +127,14 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Tell clients to send conforming images.",
         "change",
     ),
+    _counter(
+        "image_ids_total",
+        "Images sent to vLLM under ids of ours: with their bytes, as the id alone, or first alone and then with bytes "
+        "because the engine no longer had them (missed).",
+        "How many images need no bytes, and how often is that belief wrong?",
+        "Many missed: raise --mm-processor-cache-gb, or set takes_ids: false for a backend that stands for several.",
+        "action",
+    ),
     _counter("image_bytes_total", "Image bytes.", "How many bytes are saved?", "None.", "direction"),
     _counter("image_pixels_total", "Image pixels.", "How many pixels are saved?", "None.", "direction"),
     _counter(
@@ -321,7 +329,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     ),
     _counter(
         "upstream_retries_total",
-        "Requests sent elsewhere because they were certainly not taken.",
+        "Requests sent again: elsewhere, because they were certainly not taken; cache_miss: with their images' bytes.",
         "Do backends refuse?",
         "Look at the backend.",
         "reason",

@@ -141,6 +141,10 @@ class ExchangeRecorder:
                 m.inc("images_total", action, by=count)
         for change, count in x.changes.items():
             m.inc("image_changes_total", change, by=count)
+        if x.image_ids_sent:
+            m.inc("image_ids_total", "bytes", by=x.image_ids_sent - x.image_ids_alone - x.image_ids_missed)
+            m.inc("image_ids_total", "alone", by=x.image_ids_alone)
+            m.inc("image_ids_total", "missed", by=x.image_ids_missed)
         m.inc("image_bytes_total", "in", by=x.image_bytes_in)
         m.inc("image_bytes_total", "out", by=x.image_bytes_out)
         m.inc("image_pixels_total", "in", by=x.image_pixels_in)
@@ -284,6 +288,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
             "patches": x.image_patches,
             "digests": x.image_digests,
         }
+        if x.image_ids_sent:
+            line["image_ids"] = {"sent": x.image_ids_sent, "alone": x.image_ids_alone, "missed": x.image_ids_missed}
     if x.clips:
         line["clips"] = {
             "done": {f"{kind} {action}": count for (kind, action), count in x.clips.items()},

@@ -56,6 +56,7 @@ class BackendView:
     cache holds at least. ``prefix_hash``: the algorithm of its prefix cache's block hashes. ``api_servers``: front-end
     processes, each with a multimodal cache of its own (2 may stand for more); ``ranks``: data-parallel ones.
     ``engine_waiting_tokens``: uncached prompt tokens that wait in the engine, whoever sent them.
+    ``takes_ids``: told whether images that it holds may go as ids alone; ``image_cache_bytes`` of processed pictures.
     """
 
     name: BackendName
@@ -90,6 +91,8 @@ class BackendView:
     scraped_age_s: float | None = None
     returns: int = 0
     role: BackendRole = BackendRole.FULL
+    takes_ids: bool | None = None
+    image_cache_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

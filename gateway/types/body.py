@@ -70,7 +70,8 @@ class ImagePart:
     part came without a type, or with one that not every engine knows, and is to be given ``"type": "image_url"``.
     ``media_type`` was declared beside bare base64; ``text_type`` is that of a text part in the image's place.
     ``frame`` counts the images made of one source; all but the first become parts behind this one. ``is_fixed``: no
-    text and no further image can stand in its place, so it is neither left out nor made several.
+    text and no further image can stand in its place, so it is neither left out nor made several. ``takes_id``: an
+    engine that knows ids reads one beside this part, and takes it in place of the bytes.
     """
 
     pointer: Pointer
@@ -86,6 +87,7 @@ class ImagePart:
     text_type: str = "text"
     frame: int = 0
     is_fixed: bool = False
+    takes_id: bool = False
 
     @property
     def name(self) -> str:

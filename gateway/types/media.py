@@ -223,6 +223,17 @@ class ImagePlan:
         """Whether the original file's bytes are delivered (perhaps under another spelling of the data URL)."""
         return all(change in (Change.DATA_URL, Change.REMOTE) for change in self.changes)
 
+    @property
+    def picture(self) -> str:
+        """All that decides what is made of a source, in one line: two plans that spell it alike deliver one file."""
+        if self.keeps_file:
+            return "file"
+        red, green, blue = self.background
+        return (
+            f"{self.version} {self.target} frame={self.frame} {','.join(self.changes)} {self.output}"
+            f" q={self.jpeg_quality} on={red},{green},{blue} {self.fidelity}"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

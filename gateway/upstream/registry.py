@@ -148,6 +148,8 @@ class Backend:
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
             returns=self.returns,
             role=settings.role,
+            takes_ids=settings.takes_ids,
+            image_cache_bytes=settings.image_cache_bytes,
         )
 
 

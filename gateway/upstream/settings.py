@@ -39,6 +39,8 @@ class BackendSettings:
     api_servers: int | None = None
     kv_events: str | None = None
     kv_events_replay: str | None = None
+    takes_ids: bool | None = None
+    image_cache_bytes: int | None = None
     tls_ca_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None

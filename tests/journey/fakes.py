@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from gateway.errors import GatewayError, NotTaken
 from gateway.exchange import Ports
@@ -19,6 +19,7 @@ from gateway.ports import (
 )
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.routing.holding import Holding, Holdings, RouteKey
+from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.types import (
     BackendName,
@@ -162,6 +163,9 @@ class FakeLooked:
         self.cache_hits = 0
         self._entry = entry
 
+    def drop_files(self) -> None:
+        assert self._entry.ending is None
+
     def close(self) -> None:
         self._entry.end("closed")
 
@@ -294,6 +298,13 @@ class FakeUpstream:
         self.corrected.append((backend, believed, cached_tokens))
 
 
+class AllHeld(SentIds):
+    """Believes that every backend holds whatever has an id."""
+
+    def held(self, backend: BackendName, returns: int, ids: Sequence[str]) -> frozenset[int]:
+        return frozenset(place for place, image_id in enumerate(ids) if image_id)
+
+
 class FakeRecorder:
     def __init__(self) -> None:
         self.records: list[ExchangeRecord] = []
@@ -330,12 +341,14 @@ class Scene:
     budgets: FakeBudgets
     upstream: FakeUpstream
     recorder: FakeRecorder
+    sent_ids: SentIds = field(default_factory=SentIds)
 
     @property
     def ports(self) -> Ports:
         return Ports(
-            FakeClock(), self.media, self.clips, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside
-        )
+            FakeClock(), self.media, self.clips, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside,
+            self.sent_ids,
+        )  # fmt: skip
 
     @property
     def record(self) -> ExchangeRecord:

@@ -13,6 +13,7 @@ from gateway.policy.keys import Caller
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
+from gateway.routing.sent_ids import SentIds
 from gateway.types import BackendView, Size, SourceFacts
 from tests.journey.books import Books
 from tests.journey.counting import FakePrompts
@@ -21,6 +22,7 @@ from tests.journey.fake_clips import FakeClips
 from tests.journey.fakes import (
     MODEL,
     STREAM_TYPE,
+    AllHeld,
     Answer,
     FakeClient,
     FakeMedia,
@@ -46,7 +48,9 @@ EVENTS = Answer(
 BUSY = Answer(503, pieces=(b'{"error":"busy"}',), refusal="refused")
 NOT_THERE = Answer(refusal="connect", has_response=False)
 DATA_URL = "data:image/jpeg;base64," + "QUJD" * 300
-
+CACHE_MISS = Answer(
+    400, pieces=(b'{"error":{"message":"Cache miss for image at ', b'index 0 but data is not provided."}}')
+)
 
 VIDEO_URL = "data:video/mp4;base64," + "QUJD" * 300
 VIDEO_PART = json.dumps({"type": "video_url", "video_url": {"url": VIDEO_URL}}).encode()
@@ -74,6 +78,7 @@ class Setting:
     retries: int = 1
     max_body_bytes: int = 1 << 20
     prompts: PromptCounter | None = None
+    all_held: bool = False
 
     def scene(self, length: int | None = None, path: str = "/v1/chat/completions") -> Scene:
         books = Books()
@@ -86,6 +91,7 @@ class Setting:
             FakeBudgets(books),
             FakeUpstream(books, self.views, self.answers, self.retries),
             FakeRecorder(),
+            AllHeld() if self.all_held else SentIds(),
         )
 
     def world(self) -> World:
@@ -102,12 +108,14 @@ class Setting:
             may_fetch=True,
             keepalive_comment_s=self.keepalive_comment_s,
             cache_salt=lambda tenant, user: f"salt-{tenant}-{user}",
+            identify=lambda scope, content, picture: f"{'-'.join(scope)}/{content[:1].hex()}/{picture}",
             prompts=self.prompts,
         )
 
 
 SHADOW = policy_set(default="mode: shadow\n")
 CAPPED = policy_set(default="kv_tokens_in_flight: 100000\nrules:\n  max_pixels: 200704\n")
+TWO_IMAGES = (facts(Size(2048, 2048)), facts(number=1))
 LABORIOUS = body(metadata={"many": [[]] * 12_000})
 
 FRAMES = policy_set(default="rules:\n  video: frames\n")
@@ -121,8 +129,16 @@ def clip_body(*urls: str, **fields: Any) -> bytes:
 
 SETTINGS = {
     "text": Setting(body()),
-    "two images": Setting(
-        body(DATA_URL, DATA_URL + "QUJD"), facts=(facts(Size(2048, 2048)), facts(number=1)), policies=CAPPED
+    "two images": Setting(body(DATA_URL, DATA_URL + "QUJD"), facts=TWO_IMAGES, policies=CAPPED),
+    "held by their ids": Setting(body(DATA_URL, DATA_URL + "QUJD"), facts=TWO_IMAGES, policies=CAPPED, all_held=True),
+    "held no more": Setting(
+        body(DATA_URL, DATA_URL + "QUJD"), (CACHE_MISS, PLAIN), facts=TWO_IMAGES, policies=CAPPED, all_held=True
+    ),
+    "held no more, streaming": Setting(
+        body(DATA_URL, stream=True), (CACHE_MISS, EVENTS), facts=TWO_IMAGES, policies=CAPPED, all_held=True
+    ),
+    "held no more, then busy, sent elsewhere": Setting(
+        body(DATA_URL), (CACHE_MISS, BUSY, PLAIN), facts=TWO_IMAGES, policies=CAPPED, all_held=True
     ),
     "a video, sampled": Setting(clip_body(VIDEO_URL), policies=FRAMES),
     "a video, sampled and sent elsewhere": Setting(clip_body(VIDEO_URL), (BUSY, PLAIN), policies=FRAMES),

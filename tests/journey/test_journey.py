@@ -84,6 +84,38 @@ def test_an_image_over_the_cap_is_replaced_and_the_other_stays_as_it_came() -> N
     assert (record.cache_queries, record.cache_hits) == (1, 1)
 
 
+def test_what_the_backend_holds_goes_as_its_id_and_is_not_even_prepared() -> None:
+    scene = traveled(SETTINGS["held by their ids"])
+    _, large, small = sent(scene)["messages"][0]["content"]
+    assert large["image_url"] is small["image_url"] is None
+    assert large["uuid"] != small["uuid"]
+    assert scene.media.jobs == []
+    record = scene.record
+    assert (record.image_ids_sent, record.image_ids_alone, record.image_ids_missed) == (2, 2, 0)
+    assert dict(scene.client.headers)["x-vlmgw-images"] == "passed=1, shrunk=1, recoded=0, by_id=2"
+    assert record.forwarded_bytes < 1_000
+
+
+@pytest.mark.parametrize("name", ["held no more", "held no more, streaming"])
+def test_what_it_holds_no_more_is_sent_again_and_the_client_sees_nothing(name: str) -> None:
+    scene = traveled(SETTINGS[name])
+    first, second = (sent(scene, which)["messages"][0]["content"] for which in (0, 1))
+    assert [backend for backend, _, _ in scene.upstream.sent] == [scene.record.backend] * 2
+    assert first[1]["image_url"] is None
+    assert second[1] == {
+        "type": "image_url", "image_url": {"url": "data:image/jpeg;base64,QUJD"}, "uuid": first[1]["uuid"]
+    }  # fmt: skip
+    assert len(scene.media.jobs) == 1
+    assert (scene.client.status, scene.client.refusals) == (200, [])
+    assert b"Cache miss" not in scene.client.written
+    assert scene.books.endings("response") == ["closed", "closed"]
+    assert scene.books.endings("reservation") == ["settled"]
+    assert len(scene.upstream.accounts) == 1
+    record = scene.record
+    assert (record.status, record.attempts, record.retry_reasons) == (200, 2, ["cache_miss"])
+    assert record.image_ids_missed == record.image_ids_sent == len(first) - 1
+
+
 def test_what_is_reserved_is_the_estimate_within_the_tenants_limit() -> None:
     scene = traveled(SETTINGS["two images"])
     estimate = scene.record.estimate

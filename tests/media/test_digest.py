@@ -7,22 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.media.digest import content_digest, engine_identity, keyed_digest, lookup_digest, placement_digest
-from gateway.types import ContentDigest, Size
+from gateway.types import ContentDigest
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
-SHAPE = Size(448, 224)
 FILE = b"\x89PNG file"
 CONTENT = content_digest(FILE, key=KEY)
 
 
 def identity(
-    content: ContentDigest = CONTENT,
-    tenant: str = "acme",
-    shape: Size = SHAPE,
-    plan_version: str = "v1",
-    key: bytes = KEY,
+    content: ContentDigest = CONTENT, scope: tuple[str, ...] = ("acme",), picture: str = "v1 448x224", key: bytes = KEY
 ) -> str:
-    return engine_identity(content, tenant=tenant, shape=shape, plan_version=plan_version, key=key)
+    return engine_identity(content, scope=scope, picture=picture, key=key)
 
 
 def test_look_up_depends_on_source_seed_and_scope() -> None:
@@ -62,10 +57,10 @@ def test_content_is_keyed() -> None:
 def test_an_engines_identity_depends_on_everything_that_makes_the_picture() -> None:
     others = [
         identity(content_digest(b"other", key=KEY)),
-        identity(tenant="acme2"),
-        identity(tenant=""),
-        identity(shape=Size(224, 448)),
-        identity(plan_version="v2"),
+        identity(scope=("acme2",)),
+        identity(scope=()),
+        identity(scope=("acme", "user")),
+        identity(picture="v1 224x448"),
         identity(key=OTHER_KEY),
     ]
     assert identity() == identity()
@@ -73,12 +68,13 @@ def test_an_engines_identity_depends_on_everything_that_makes_the_picture() -> N
 
 
 def test_parts_of_an_identity_are_framed() -> None:
-    assert identity(tenant="a", plan_version="bv") != identity(tenant="ab", plan_version="v")
+    assert identity(scope=("a",), picture="bv") != identity(scope=("ab",), picture="v")
+    assert identity(scope=("a", "b"), picture="v") != identity(scope=("a",), picture="b")
 
 
 @given(st.binary(min_size=32, max_size=32), st.text(max_size=10))
 def test_an_identity_is_a_uuid_of_version_8(content: bytes, tenant: str) -> None:
-    found = identity(ContentDigest(content), tenant=tenant)
+    found = identity(ContentDigest(content), scope=(tenant,))
     assert len(found) == 32
     parsed = uuid.UUID(found)
     assert (parsed.version, parsed.variant, parsed.hex) == (8, uuid.RFC_4122, found)
