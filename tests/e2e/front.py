@@ -76,7 +76,7 @@ class Front:
         ):
             found = secured.getpeercert()
         assert found is not None
-        return dict(pair for group in found["subject"] for pair in group)["commonName"]
+        return next(str(pair[1]) for group in found["subject"] for pair in group if pair[0] == "commonName")
 
     def _listens(self) -> bool:
         assert self.process.poll() is None, "the front ended at once"

@@ -75,7 +75,7 @@ class Http2:
     def _take(self, event: object) -> None:
         match event:
             case ResponseReceived(headers=headers, stream_id=int(stream)):
-                self.statuses[stream] = int(dict(headers or ())[":status"])
+                self.statuses[stream] = int(next(str(value) for name, value in headers or () if str(name) == ":status"))
             case DataReceived(data=data, stream_id=int(stream), flow_controlled_length=int(length)):
                 self.bodies[stream] += data or b""
                 self._connection.acknowledge_received_data(length, stream)
