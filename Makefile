@@ -8,7 +8,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup demo test check format cases fuzz bench engine-test
+.PHONY: help setup clients demo test check format cases fuzz bench engine-test
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -16,11 +16,14 @@ help:           ## this list
 setup:          ## the environment ./.venv
 	@bash .ci/setup
 
+clients: setup  ## other people's client libraries in ./.clients, for tests/clients
+	@bash .ci/clients
+
 demo: setup     ## gateway, two simulated engines, real photographs; ARGS=--once ends by itself
 	@$(PYTHON_ENV)/vlm-gateway demo $(ARGS)
 
-test: setup     ## all unit and end-to-end tests
-	@$(PYTHON_ENV)/python -m pytest $(ARGS)
+test: clients   ## all unit and end-to-end tests
+	@$(PYTHON_ENV)/python -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 check: setup    ## format, lint, types, layers
 	@status=0; for tool in $(CHECKS); do \
