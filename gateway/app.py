@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from gateway import __version__
 from gateway.api.admin import AdminServer, AdminView
 from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
-from gateway.api.models import merged_models
+from gateway.api.models import models_answer
 from gateway.api.server import DataServer
 from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
@@ -40,6 +40,7 @@ from gateway.media.job import TaskFacts
 from gateway.media.priority import take_short_turns
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
+from gateway.policy.visible import visible_models
 from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.reloading import Reloader
@@ -178,8 +179,11 @@ class Gateway:
         await conclude(client, self._ports, new_record(client, name, self._clock), fail())
 
     def _list_models(self, head: RequestHead) -> bytes:
-        self.world.admit(head)
-        return merged_models(self._upstream.views())
+        views, policies = self._upstream.views(), self.world.policies
+        tenant = policies.tenants[self.world.admit(head).tenant]
+        allowed = cast("tuple[str, ...] | None", tenant.settings["allowed_models"].value)
+        served = (name for view in views for name in view.models)
+        return models_answer(head, visible_models(allowed, served, policies.aliases, tenant.aliases), views)
 
     def _edge(self) -> Edge:
         return Edge(

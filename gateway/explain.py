@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from gateway.asking import ask_of
 from gateway.claiming import claim_of, kv_bytes_held
 from gateway.clips import ClipWork, explained
+from gateway.defaulting import with_parameters
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
@@ -113,6 +114,7 @@ async def _tell(
     told["call"] = _call(call)
     policy = policy_for(world, caller, head, call)
     told["policy"] = _policy(policy)
+    call = with_parameters(policy, call, tree)
     views = ports.upstream.views()
     served = served_model(world.book, policy, views)
     told["model"] = {

@@ -20,6 +20,7 @@ from gateway import exchange as frame
 from gateway.answer import wish_of
 from gateway.claiming import claim_of
 from gateway.clips import ClipWork
+from gateway.defaulting import with_parameters
 from gateway.delivery import deliver
 from gateway.dialects import Dialect
 from gateway.errors import (
@@ -74,6 +75,7 @@ async def _stages(x: Exchange) -> None:  # noqa: PLR0915  # one statement per st
         watch.lap("read")
         policy = frame.policy_for(x.world, caller, client.head, call)
         frame.note_policy(record, policy)
+        call = with_parameters(policy, call, skeleton.tree)
         views = ports.upstream.views()
         served = served_model(x.world.book, policy, views)
         frame.note_served(record, served)

@@ -76,6 +76,7 @@ def edits_of(
     operations: list[Operation] = []
     if policy.model is not None and policy.model != call.model:
         operations.append(rename_model(policy.model))
+    operations += [SetMember(*addition) for addition in call.additions]
     if call.foreign_fields:
         actions = policy.engine_fields
         taken = [at for at in call.foreign_fields if actions.action(str(at[-1])) is not FieldAction.ALLOW]

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import cast
 
@@ -32,12 +33,16 @@ from gateway.models.hub.describe import ModelFiles
 from gateway.models.hub.reading import ConfigProblem
 from gateway.policy.keys import Caller
 from gateway.policy.policyset import PolicySet, build_policy_set
+from gateway.policy.visible import ModelAlias
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
-from gateway.types import BackendRole, EngineKind, TenantId
+from gateway.types import BackendRole, EngineKind, TaskName, TenantId
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
 _SAME_FIELDS = {each.name for each in fields(BackendSettings)} - {"url", "name", "engine", "role"}
+
+# What a request is about, or how it is answered: the client's to say.
+_NOT_PARAMETERS = frozenset({"model", "messages", "input", "prompt", "stream", "stream_options", "tools"})
 
 
 def deployment_key(settings: Settings) -> bytes:
@@ -106,6 +111,39 @@ def tokens_of(settings: Settings, on_failure: Callable[[str], None]) -> Tokens |
     return Tokens(oidc, on_failure)
 
 
+def _aliases(settings: Settings) -> dict[str, ModelAlias]:
+    """The deployment's names for models. Raises ValueError for one that leads nowhere, or says what is the model's."""
+    made: dict[str, ModelAlias] = {}
+    for name, config in settings.models.items():
+        if config.alias_of is None:
+            if config.task is not None or config.parameters:
+                raise ValueError(f"models.{name}: task and parameters are an alias's; give it alias_of")
+            continue
+        aliased = settings.models.get(config.alias_of)
+        if config.alias_of == name or (aliased is not None and aliased.alias_of is not None):
+            raise ValueError(f"models.{name}.alias_of: {config.alias_of} is an alias itself")
+        own = replace(config, alias_of=None, task=None, parameters={})
+        if own != ModelConfig():
+            raise ValueError(f"models.{name}: an alias has task and parameters; the rest is said of {config.alias_of}")
+        task = None if config.task is None else TaskName(config.task)
+        made[name] = ModelAlias(config.alias_of, task, _parameters(name, config.parameters))
+    return made
+
+
+def _parameters(name: str, given: Mapping[str, object]) -> tuple[tuple[tuple[str, ...], str], ...]:
+    found: list[tuple[tuple[str, ...], str]] = []
+    for key, value in given.items():
+        if key in _NOT_PARAMETERS:
+            raise ValueError(f"models.{name}.parameters.{key}: no request may be given this")
+        if key.startswith("max_") and key.endswith("_tokens") and (type(value) is not int or value < 1):
+            raise ValueError(f"models.{name}.parameters.{key}: must be a whole number of at least 1")
+        if isinstance(value, dict) and value:
+            found += [((key, str(inner)), json.dumps(each)) for inner, each in value.items()]
+        else:
+            found.append(((key,), json.dumps(value)))
+    return tuple(found)
+
+
 def _prompts(settings: Settings, earlier: World | None) -> Prompts:
     tokenizers = {name: Path(c.tokenizer) for name, c in settings.models.items() if c.tokenizer is not None}
     loaded = earlier.prompts if earlier is not None and isinstance(earlier.prompts, Prompts) else None
@@ -126,10 +164,13 @@ def load_world(
     policies: PolicySet = (
         load_policies(Path(settings.policies), parsed) if settings.policies else build_policy_set(())[0]
     )
-    overrides = {name: _override(config) for name, config in settings.models.items()}
+    policies = replace(policies, aliases=_aliases(settings), resolved={})
+    overrides = {name: _override(config) for name, config in settings.models.items() if config.alias_of is None}
     catalog = shipped_catalog()
     files: dict[str, ModelFiles] = {}
     for name, config in settings.models.items():
+        if config.alias_of is not None:
+            continue
         try:
             if config.path is None:
                 catalog.find(name, override=overrides[name])

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.api.auth import hash_key
 from gateway.config.policies import PolicyProblems
-from gateway.config.settings import Settings
+from gateway.config.settings import ModelConfig, Settings
 from gateway.config.sources import leaf_paths, load_settings
 from gateway.errors import Unauthenticated
 from gateway.policy.keys import Caller
@@ -194,3 +194,30 @@ def test_every_setting_is_read_somewhere() -> None:
     root = Path(__file__).parents[1] / "gateway"
     readers = "".join(path.read_text() for path in root.rglob("*.py") if path.name not in {"settings.py", "sources.py"})
     assert [path for path in leaf_paths() if f".{path.rsplit('.', 1)[-1]}" not in readers] == []
+
+
+def _with(models: dict[str, dict[str, object]]) -> Settings:
+    return dataclasses.replace(Settings(), models={name: ModelConfig(**given) for name, given in models.items()})  # type: ignore[arg-type]
+
+
+def test_aliases_reach_the_policies() -> None:
+    settings = _with({"fast": {"alias_of": "big", "task": "ocr", "parameters": {"max_tokens": 5, "a": {"b": [1]}}}})
+    found = load_world(settings, KEY).policies.aliases["fast"]
+    assert (found.model, found.task) == ("big", "ocr")
+    assert found.parameters == ((("max_tokens",), "5"), (("a", "b"), "[1]"))
+
+
+@pytest.mark.parametrize(
+    ("models", "problem"),
+    [
+        ({"a": {"alias_of": "a"}}, "models.a.alias_of"),
+        ({"a": {"alias_of": "b"}, "b": {"alias_of": "c"}}, "models.a.alias_of: b is an alias itself"),
+        ({"a": {"alias_of": "b", "max_pixels": 5}}, "the rest is said of b"),
+        ({"a": {"task": "ocr"}}, "give it alias_of"),
+        ({"a": {"alias_of": "b", "parameters": {"model": "c"}}}, "parameters.model"),
+        ({"a": {"alias_of": "b", "parameters": {"max_tokens": "5"}}}, "parameters.max_tokens"),
+    ],
+)
+def test_an_alias_that_leads_nowhere_is_refused_by_name(models: dict[str, dict[str, object]], problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        load_world(_with(models), KEY)

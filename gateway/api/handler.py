@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from gateway.api.client import HttpClient
+from gateway.api.models import wants_anthropic
 from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
-from gateway.dialects import DIALECTS, Dialect
+from gateway.dialects import DIALECTS, Dialect, dialect_of
 from gateway.errors import GatewayError, Malformed, MethodNotAllowed, RouteNotFound
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
@@ -85,7 +86,7 @@ class DataHandler:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         head = request_head(request)
         route = find_route(head.path)
-        dialect = route.dialect if route is not None and route.dialect is not None else DIALECTS[0]
+        dialect = _dialect_for(route, head)
         edge = self._edge
         client = HttpClient(
             request, head, dialect, self._uploads, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
@@ -130,6 +131,14 @@ class DataHandler:
             return
         headers = (("Content-Type", "application/json"), ("x-request-id", client.head.request_id))
         await _respond(client, 200, headers, body)
+
+
+def _dialect_for(route: Route | None, head: RequestHead) -> Dialect:
+    """Whose envelope errors have: the path's, OpenAI's elsewhere, Anthropic's where its SDK asks for models."""
+    if route is not None and route.dialect is not None:
+        return route.dialect
+    is_anthropic = route is not None and route.kind is RouteKind.MODELS and wants_anthropic(head)
+    return (dialect_of("/v1/messages") if is_anthropic else None) or DIALECTS[0]
 
 
 async def _respond(client: HttpClient, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:

@@ -7,6 +7,7 @@ so are APIs whose images nobody reads here: Ollama's (/api/chat, /api/generate),
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -36,6 +37,11 @@ _POST = ("POST",)
 _GET = ("GET", "HEAD")
 
 
+_MODELS = Route(RouteKind.MODELS, "models", _GET)
+# A model's name may hold slashes; dots alone between two of them would be another path to somebody.
+_MODEL = re.compile(r"/v1/models/(?!(?:.*/)?\.{1,2}(?:/|$))[^/].*")
+
+
 def _table() -> dict[str, Route]:
     table: dict[str, Route] = {}
     for dialect in DIALECTS:
@@ -44,7 +50,7 @@ def _table() -> dict[str, Route]:
     for path in PASS_THROUGH_PATHS:
         table.setdefault(path, Route(RouteKind.PASS_THROUGH, "pass_through", _POST))
     table["/v1/estimate"] = Route(RouteKind.ESTIMATE, "estimate", _POST, DIALECTS[0])
-    table["/v1/models"] = Route(RouteKind.MODELS, "models", _GET)
+    table["/v1/models"] = _MODELS
     table["/health"] = Route(RouteKind.HEALTH, "health", _GET)
     return table
 
@@ -54,4 +60,7 @@ ROUTES = _table()
 
 def find_route(path: str) -> Route | None:
     """The route of a path exactly as it was sent: no normalisation, so nothing can hide behind ``..`` or ``%2e``."""
-    return ROUTES.get(path)
+    found = ROUTES.get(path)
+    if found is None and _MODEL.fullmatch(path):
+        return _MODELS
+    return found

@@ -149,6 +149,15 @@ class ModelConfig:
         minimum=0.01,
         maximum=240,
     )
+    alias_of: str | None = setting(
+        None, "Another served model's name, for which this one stands; the settings above are that model's then."
+    )
+    task: str | None = setting(None, "The task of requests for this alias that name none, where the tenant has it.")
+    parameters: dict[str, object] = setting(
+        {},
+        "Members that requests for this alias get where they have none, as in {max_tokens: 512, chat_template_kwargs: "
+        "{enable_thinking: false}}; objects are joined.",
+    )
     tokenizer: str | None = setting(
         None,
         "Folder with the model's tokenizer.json and chat template: text is then counted exactly (extra tokenizers).",

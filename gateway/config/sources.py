@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import ipaddress
+import json
 import math
 import os
 import re
@@ -82,7 +83,7 @@ class _Reader:
         if origin is tuple:
             return self.sequence(arguments[0], raw, path, metadata)
         if origin is dict:
-            return self.mapping(arguments[1], raw, path)
+            return self.json(raw, path) if arguments[1] is object else self.mapping(arguments[1], raw, path)
         return self.scalar(hint, raw, path, metadata)
 
     def sequence(self, item: Any, raw: object, path: str, metadata: Mapping[str, Any]) -> Any:
@@ -109,6 +110,15 @@ class _Reader:
             base = _blank(item)
             made[str(key)] = self.value(item, entry, f"{path}.{key}", {}, base)
         return _BAD if any(entry is _BAD for entry in made.values()) else made
+
+    def json(self, raw: object, path: str) -> Any:
+        """A mapping that goes into requests as it stands, so that all of it must be sayable in JSON."""
+        try:
+            json.dumps(raw, allow_nan=False)
+        except (TypeError, ValueError):
+            self.say(path, "must be sayable in JSON: text, whole and other numbers, true, false, null, lists, mappings")
+            return _BAD
+        return self.mapping(None, raw, path) if not isinstance(raw, dict) else {str(key): raw[key] for key in raw}
 
     def scalar(self, hint: Any, raw: object, path: str, metadata: Mapping[str, Any]) -> Any:
         found = _coerce(hint, raw, str(metadata.get("unit", "")))

@@ -93,6 +93,7 @@ class AnthropicMessages:
             task=fields.task(metadata),
             other_media=tuple(blocks.other_media),
             has_tools=bool(tree.get("tools")),
+            generates=not self.counts_only,
             foreign_fields=(*((key,) for key in fields.engine_fields(tree, foreign.BODY)), *blocks.foreign_fields),
         )
 

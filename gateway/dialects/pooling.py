@@ -99,6 +99,7 @@ def pooled_call(tree: JsonObject, reader: InputReader, prompt_field: str) -> Cal
         prompts=None,
         token_ids=reader.token_ids,
         is_chat=False,
+        generates=False,
     )
 
 

@@ -60,6 +60,7 @@ class SglangGenerate:
             prompts=prompts,
             token_ids=reader.token_ids,
             is_chat=False,
+            generates=False,
         )
 
     def error_body(self, error: GatewayError, _request_id: RequestId, /) -> bytes:

@@ -273,8 +273,9 @@ class EffectivePolicy(RuleValues):
     """Tenant x task x model, resolved.
 
     ``model`` is the client's name after aliases (None where it sent none); ``hosts`` None = any public host, empty =
-    none. ``reasons`` maps each key to what decided it (``policies/acme.yaml:12 tasks.ocr.max_pixels``);
-    ``policy_version`` changes exactly when a resolved value changes.
+    none; ``parameters`` are those of the deployment's alias that was named (`visible`). ``reasons`` maps each key to
+    what decided it (``policies/acme.yaml:12 tasks.ocr.max_pixels``); ``policy_version`` changes exactly when a resolved
+    value changes.
     """
 
     tenant: TenantId
@@ -295,8 +296,10 @@ class EffectivePolicy(RuleValues):
     image_ids: ImageScope
     bytes_once: BytesOnce
     engine_fields: EngineFields
+    allowed_models: tuple[str, ...] | None
     reasons: Mapping[str, str]
     policy_version: str
+    parameters: tuple[tuple[tuple[str, ...], str], ...] = ()
 
     @property
     def shadow(self) -> bool:

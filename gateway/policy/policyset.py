@@ -18,6 +18,7 @@ from gateway.policy.keys import Key
 from gateway.policy.node import Problem, nearest
 from gateway.policy.schema import Document, Setting
 from gateway.policy.tenant_keys import TENANT_KEYS
+from gateway.policy.visible import ModelAlias
 from gateway.types import TaskName, TenantId
 
 # Whoever calls while no keys are configured, and whoever holds a key of default.yaml.
@@ -50,11 +51,15 @@ class TenantPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PolicySet:
-    """One complete snapshot. ``resolved`` memoises what `resolve` found; it is no part of the set's value."""
+    """One complete snapshot. ``aliases`` are the whole deployment's names for models.
+
+    ``resolved`` memoises what `resolve` found; it is no part of the set's value.
+    """
 
     documents: tuple[Document, ...]
     tenants: Mapping[TenantId, TenantPolicy]
     keys: Mapping[str, tuple[Key, TenantId]]
+    aliases: Mapping[str, ModelAlias] = field(default_factory=dict)
     resolved: dict[CacheKey, EffectivePolicy] = field(default_factory=dict, compare=False, repr=False)
 
     @property

@@ -1,7 +1,8 @@
 """Stage *resolve*: tenant x task x model -> one effective policy, every value with the line that decided it.
 
 The task is chosen by the first that speaks: the header ``x-vlmgw-task``, the model alias (``name@task``), the body's
-metadata, the caller's key or token, the first fitting rule of the tenant's ``choose``, its ``default_task``. A rule's
+metadata, the deployment's alias for the model, the caller's key or token, the first fitting rule of the tenant's
+``choose``, its ``default_task``. A rule's
 value comes from the most particular place that has it: a tenant's file before ``default.yaml`` before the built-in
 default; within a file ``models`` before ``tasks`` before ``rules`` before its ``profile``; of several matching model
 patterns the one with more literal characters. None of it depends on the order of files or keys. A value replaces the
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.errors import NotPermitted
+from gateway.errors import ModelNotFound, NotPermitted
 from gateway.policy.choose import Asked, first_fitting
 from gateway.policy.effective import EffectivePolicy, Profile
 from gateway.policy.node import shortened
@@ -31,6 +32,7 @@ from gateway.policy.rule import Rule
 from gateway.policy.rules import RULES
 from gateway.policy.schema import Document, RuleSet, Setting
 from gateway.policy.tenant_keys import TENANT_KEYS, TenantKey
+from gateway.policy.visible import is_allowed
 from gateway.types import TaskName, TenantId
 
 _MEMO_ENTRIES = 4_096
@@ -55,7 +57,7 @@ def resolve(
 ) -> EffectivePolicy:
     """Find what one request is measured against; without ``asked``, as if no rule of ``choose`` fitted.
 
-    Raises NotPermitted for a task the tenant may not ask for.
+    Raises NotPermitted for a task the tenant may not ask for, ModelNotFound for a model that is not there for it.
     """
     tenant_policy = policies.tenants.get(tenant)
     if tenant_policy is None:
@@ -65,10 +67,16 @@ def resolve(
     found = policies.resolved.get(key)
     if found is not None:
         return found
-    served_model, alias_task = _follow_alias(tenant_policy, model)
-    wanted = _Wanted(header_task, alias_task, model, body_task, key_task, chosen)
+    named, alias_task = _follow_alias(tenant_policy, model)
+    alias = policies.aliases.get(named or "")
+    own_task = None if alias is None or alias.task not in tenant_policy.tasks else alias.task
+    wanted = _Wanted(header_task, alias_task, model, body_task, own_task, key_task, chosen)
     task, task_reason = _choose_task(tenant_policy, wanted)
-    effective = _resolve(tenant_policy, task, task_reason, served_model)
+    effective = _resolve(tenant_policy, task, task_reason, named if alias is None else alias.model)
+    if not is_allowed(effective.allowed_models, named):
+        raise _not_there(model)
+    if alias is not None:
+        effective = replace(effective, parameters=alias.parameters)
     if len(policies.resolved) >= _MEMO_ENTRIES:
         policies.resolved.clear()
     policies.resolved[key] = effective
@@ -99,6 +107,7 @@ class _Wanted:
     alias_task: TaskName | None
     model: str | None
     body_task: str | None
+    model_task: TaskName | None
     key_task: TaskName | None
     chosen: int | None
 
@@ -111,6 +120,8 @@ def _choose_task(tenant: TenantPolicy, wanted: _Wanted) -> tuple[TaskName, str]:
         return wanted.alias_task, f"model alias {shortened(wanted.model or '')}"
     if wanted.body_task:
         return _permitted(tenant, wanted.body_task), "metadata of the body"
+    if wanted.model_task is not None:
+        return wanted.model_task, f"models.{shortened(wanted.model or '')}.task"
     if wanted.key_task is not None:
         return _permitted(tenant, wanted.key_task), "the caller's key or token"
     if wanted.chosen is not None:
@@ -118,6 +129,13 @@ def _choose_task(tenant: TenantPolicy, wanted: _Wanted) -> tuple[TaskName, str]:
         return rule.task, f"{tenant.settings['choose'].file}:{rule.line} choose.{wanted.chosen}"
     default = tenant.settings["default_task"]
     return TaskName(str(default.value)), f"default_task: {default.reason}"
+
+
+def _not_there(model: str | None) -> ModelNotFound:
+    """In the words for a model that nobody serves, so that none can tell which of the others there are."""
+    if model is None:
+        return ModelNotFound("The request names no model.", part="model")
+    return ModelNotFound(f"The model {model[:128]!r} is not served here.", part="model")
 
 
 def _permitted(tenant: TenantPolicy, task: str) -> TaskName:

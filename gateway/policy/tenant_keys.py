@@ -24,7 +24,7 @@ from gateway.policy.effective import (
 )
 from gateway.policy.mappings import ActionsByField, joined_fields
 from gateway.policy.rates import Rates, Weight
-from gateway.policy.values import BYTE_UNITS, Aliases, Amount, Choice, Hosts, Kind, Name, Seconds
+from gateway.policy.values import BYTE_UNITS, Aliases, Amount, Choice, Hosts, Kind, Models, Name, Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,7 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
     TenantKey("default_task", "The task of requests that name none.", Name(), "chat"),
     TenantKey("choose", "Rules that give a request without a task one; the first that fits.", ChooseRules(), ()),
     TenantKey("model_aliases", "Names for models; `name@task` chooses the task as well.", Aliases(), {}),
+    TenantKey("allowed_models", "Models that may be named, by name or pattern; others are not there.", Models(), None),
     TenantKey(
         "kv_tokens_in_flight",
         "KV tokens (prompt and reserved output) of all requests that run at one time.",

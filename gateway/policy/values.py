@@ -285,6 +285,31 @@ class Hosts:
 
 
 @dataclass(frozen=True, slots=True)
+class Models:
+    """Models by name or pattern: ``any`` (None) or a list in which ``*`` stands for any characters."""
+
+    def parse(self, node: Node) -> tuple[str, ...] | None:
+        match node:
+            case ScalarNode(value="any"):
+                return None
+            case ListNode(items=items) if items:
+                names = [item.value if isinstance(item, ScalarNode) else None for item in items]
+                wrong = [
+                    Mistake(item.line, f"expected a model's name, found {kind_of(item)}", str(index))
+                    for index, (item, name) in enumerate(zip(items, names, strict=True))
+                    if not isinstance(name, str) or not name
+                ]
+                if wrong:
+                    raise BadValue(*wrong)
+                return tuple(sorted({str(name) for name in names}))
+        raise bad(node, "any or a list of models, in whose names * stands for any characters")
+
+    def schema(self) -> JsonSchema:
+        names = {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}
+        return {"anyOf": [{"enum": ["any"]}, names]}
+
+
+@dataclass(frozen=True, slots=True)
 class Name:
     """A tenant's or a task's name."""
 

@@ -120,9 +120,12 @@ class Call:
     engine adds messages that it has kept, so its counts are not of this request alone. ``omitted`` are images that the
     policy left out; texts go in their places.
 
+    ``additions`` are members that the model's alias gives it: where, the key, the value as JSON.
+
     ``prompts`` is how many prompts share what is counted (None: how long one may be is the engine's to say, which may
     cut it short), ``token_ids`` how many tokens came as ids. Not ``is_chat``: no conversation in the model's template
-    that is answered, so what the engine counts teaches nothing about chats.
+    that is answered, so what the engine counts teaches nothing about chats. ``generates``: text comes back, and
+    what bounds it stands at the top of the body as ``output_limit_field``.
     """
 
     model: str | None
@@ -142,9 +145,11 @@ class Call:
     has_tools: bool = False
     output_limit_field: str = "max_tokens"
     prompt_field: str = "messages"
+    additions: tuple[tuple[Pointer, str, bytes], ...] = ()
     prompts: int | None = 1
     token_ids: int = 0
     is_chat: bool = True
+    generates: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,18 @@ def test_another_spelling_is_another_path(path: str) -> None:
     assert find_route(path) is None
 
 
+@pytest.mark.parametrize("path", ["/v1/models/x", "/v1/models/org/x.1-2", "/v1/models/org%2Fx"])
+def test_a_model_by_its_name(path: str) -> None:
+    route = find_route(path)
+    assert route is not None
+    assert (route.kind, route.methods) == (RouteKind.MODELS, ("GET", "HEAD"))
+
+
+@pytest.mark.parametrize("path", ["/v1/models/", "/v1/models//x", "/v1/models/../x", "/v1/models/x/.."])
+def test_no_other_path_looks_like_a_model(path: str) -> None:
+    assert find_route(path) is None
+
+
 def test_names_are_a_small_closed_set_for_metrics() -> None:
     names = {route.name for route in ROUTES.values()}
     assert names == {"pass_through", "models", "health", "estimate"} | {dialect.name for dialect in DIALECTS}

@@ -15,7 +15,7 @@ def test_keys_are_unique_and_no_rule_has_the_same_name() -> None:
 
 
 def test_every_field_beside_the_rules_has_its_key_or_is_told_by_the_request() -> None:
-    told = {"tenant", "task", "task_reason", "model", "reasons", "policy_version"}
+    told = {"tenant", "task", "task_reason", "model", "parameters", "reasons", "policy_version"}
     own = {field.name for field in fields(EffectivePolicy)} - {field.name for field in fields(RuleValues)}
     assert own - told == {key.field for key in TENANT_KEYS} & own
 

@@ -17,6 +17,7 @@ from gateway.policy.values import (
     Colour,
     Hosts,
     Kind,
+    Models,
     Name,
     Seconds,
 )
@@ -53,6 +54,8 @@ HASH = "sha256:" + "0f" * 32
         (Colour(), "[0, 128, 255]", (0, 128, 255)),
         (Hosts(), "any", None),
         (Hosts(), "none", ()),
+        (Models(), "any", None),
+        (Models(), '["b*", a, a]', ("a", "b*")),
         (Hosts(), '["*.example.com", a.example]', ("*.example.com", "a.example")),
         (Name(), "org_1", "org_1"),
         (Aliases(), "{fast: Qwen/Qwen3-VL-8B, 'fast@ocr': b}", {"fast": "Qwen/Qwen3-VL-8B", "fast@ocr": "b"}),
@@ -97,6 +100,9 @@ def test_a_value_is_read(kind: Kind, text: str, value: object) -> None:
         (Colour(), "white", "found 'white'"),
         (Hosts(), "all", "any, none or a list"),
         (Hosts(), "[]", "any, none or a list"),
+        (Models(), "[]", "any or a list"),
+        (Models(), "none", "any or a list"),
+        (Models(), "[[a], '']", "found a list"),
         (Hosts(), "['https://a.example/']", "without scheme, port or path"),
         (Hosts(), "['a.*.example']", "* only in front"),
         (Hosts(), "[[a]]", "found a list"),
@@ -132,7 +138,7 @@ def test_a_unit_multiplies(number: int, unit: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [PIXELS, BYTES, COUNT, PLAIN, Seconds(1), FORMATS, Colour(), Hosts(), Name(), Aliases()]
+    "kind", [PIXELS, BYTES, COUNT, PLAIN, Seconds(1), FORMATS, Colour(), Hosts(), Models(), Name(), Aliases()]
 )
 def test_every_kind_describes_itself(kind: Kind) -> None:
     assert kind.schema()
