@@ -43,7 +43,8 @@ def test_what_is_absent_is_added_and_counted() -> None:
 
 @pytest.mark.parametrize("limit", ["max_tokens", "max_completion_tokens"])
 def test_a_limit_by_any_name_is_a_limit(limit: str) -> None:
-    given, call = added(**CHAT, **{limit: 7}, temperature=1)
+    body: dict[str, Any] = {**CHAT, limit: 7, "temperature": 1}
+    given, call = added(**body)
     assert (set(given), call.output_limit_tokens) == ({"chat_template_kwargs"}, 7)
 
 

@@ -22,9 +22,8 @@ def policies(text: str = "{}") -> PolicySet:
     return replace(policy_set(default=text), aliases=ALIASES)
 
 
-def resolved(text: str, model: str | None, **more: str | None) -> EffectivePolicy:
-    asked: dict[str, str | None] = {"header_task": None, "body_task": None, **more}
-    return resolve(policies(text), tenant=DEFAULT_TENANT, model=model, **asked)
+def resolved(text: str, model: str | None, body_task: str | None = None) -> EffectivePolicy:
+    return resolve(policies(text), tenant=DEFAULT_TENANT, model=model, header_task=None, body_task=body_task)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +61,8 @@ def test_what_is_not_allowed_is_not_there() -> None:
     text = "allowed_models: [fast, 'small-*']\nmodel_aliases: {mine: fast, bad: org/big}"
     for model in ("fast", "mine", "small-1", "small-1@ocr"):
         assert resolved(text, model).allowed_models == ("fast", "small-*")
-    for model in ("org/big", "bad", "gone", None):
+    for other in ("org/big", "bad", "gone", None):
         with pytest.raises(ModelNotFound) as caught:
-            resolved(text, model)
+            resolved(text, other)
         assert caught.value.part == "model"
         assert "small" not in caught.value.message
