@@ -54,6 +54,7 @@ from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
+from gateway.upstream.legs import legs_of
 from gateway.upstream.service import UpstreamService
 from gateway.wiring import (
     deployment_key,
@@ -136,6 +137,7 @@ class Gateway:
             recorder=self._recorder,
             cut_elsewhere=self._cut_elsewhere,
             aside=asyncio.to_thread,
+            legs=legs_of(self._upstream, upstream_settings(settings), self._clock),
         )
 
     def _load(self, settings: Settings, earlier: World | None) -> World:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway import exchange as frame
+from gateway import legs
 from gateway.answer import editor_for, told_coordinates
 from gateway.asking import ask_of
 from gateway.bytes_once import Courier
@@ -47,6 +48,7 @@ from gateway.routing.decide import decide
 from gateway.splice.edit import Operation, edit, splice
 from gateway.trip import Trip
 from gateway.types import (
+    BackendRole,
     BackendView,
     EngineKind,
     Prepared,
@@ -79,13 +81,9 @@ async def deliver(trip: Trip) -> None:
         try:
             # Known from here on, so that requests with the same picture at the same moment follow this one.
             ports.upstream.learn(decision.backend, ask.key)
-            marks = courier.marks(view)
             x.watch.lap("decide")
-            request = await _request(trip, prepared, marks)
-            record.attempts += 1
             try:
-                whole = partial(_request, trip, prepared, replace(marks, withheld=frozenset()), "forward")
-                response: UpstreamResponse = await courier.forward(ports.upstream, view, marks, request, whole)
+                response = await _forward(trip, courier, view, prepared)
             except NotTaken as refusal:
                 answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
@@ -123,6 +121,21 @@ def _courier(trip: Trip) -> Courier:
     return Courier(x.ports.sent_ids, trip.policy, ids, trip.facts, trip.plans, x.record)
 
 
+async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: dict[int, Prepared]) -> UpstreamResponse:
+    """Prepare, splice and send, at once or in legs. Raises what ``Upstream.forward`` raises, and NoBackend."""
+    x, marks = trip.x, courier.marks(view)
+    whole = replace(marks, withheld=frozenset())
+    if x.ports.legs is not None and view.role is not BackendRole.FULL:
+        operations = await _operations(trip, prepared, whole)
+        x.record.attempts += 1
+        return await legs.send(trip, x.ports.legs, view, operations, prepared, partial(_spliced, trip))
+    request = await _request(trip, prepared, marks)
+    x.record.attempts += 1
+    return await courier.forward(
+        x.ports.upstream, view, marks, request, partial(_request, trip, prepared, whole, "forward")
+    )
+
+
 async def _prepare(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> None:
     """Fill in the prepared bytes of every image that changes, by its place, but for those that go as their ids."""
     wants_sha256 = marks.engine is EngineKind.SGLANG and bool(marks.ids)
@@ -143,23 +156,32 @@ async def _prepare(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> N
 async def _request(
     trip: Trip, prepared: dict[int, Prepared], marks: Marks, before: str | None = None
 ) -> UpstreamRequest:
-    """The request as it goes out: untouched bytes as views of the body, changed parts spliced in.
-
-    ``before``: the stage that was interrupted for it.
-    """
-    x, body = trip.x, trip.body
+    """The request as it goes out. ``before``: the stage that was interrupted for it."""
     if before is not None:
-        x.watch.lap(before)
+        trip.x.watch.lap(before)
+    request = _spliced(trip, await _operations(trip, prepared, marks))
+    trip.x.watch.lap("splice")
+    return request
+
+
+async def _operations(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> Sequence[Operation]:
+    """Everything that is changed in the body, once what changes is made."""
+    x = trip.x
     await _prepare(trip, prepared, marks)
-    written = await trip.clips.prepare(body, x.ports.clips, x.world)
+    written = await trip.clips.prepare(trip.body, x.ports.clips, x.world)
     x.watch.lap("prepare")
     operations: Sequence[Operation] = ()
     if not trip.policy.shadow:
         images = [(trip.call.images[place], image) for place, image in prepared.items()]
         operations = [*edits_of(trip.call, trip.policy, marks, images, x.world.cache_salt, x.record), *written]
+    return operations
+
+
+def _spliced(trip: Trip, operations: Sequence[Operation]) -> UpstreamRequest:
+    """Untouched bytes as views of the body, changed parts spliced in."""
+    x, body = trip.x, trip.body
     spliced = splice(body.view, body.start, body.stop, edit(trip.skeleton, operations))
     x.record.forwarded_bytes = spliced.byte_count
-    x.watch.lap("splice")
     head = x.client.head
     return UpstreamRequest(
         head.method,

@@ -13,6 +13,7 @@ from typing import cast
 
 from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
 from gateway.identities import Identify
+from gateway.legwork import Legs
 from gateway.models.book import ModelBook, ServedModel
 from gateway.policy.choose import Asked
 from gateway.policy.effective import EffectivePolicy, Profile
@@ -89,6 +90,7 @@ class Ports:
     cut_elsewhere: Callable[[Body], Awaitable[Skeleton]]
     aside: Aside
     sent_ids: SentIds = field(default_factory=SentIds)
+    legs: Legs | None = None
 
 
 class Watch:

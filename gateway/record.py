@@ -130,6 +130,7 @@ class ExchangeRecord:
     decision_reason: str | None = None
     attempts: int = 0
     retry_reasons: list[str] = field(default_factory=list)
+    legs: dict[tuple[str, str], int] = field(default_factory=dict)
     status: int | None = None
     outcome: str = "ok"
     code: str | None = None

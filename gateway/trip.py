@@ -12,6 +12,7 @@ from gateway.answer import Wish
 from gateway.clips import ClipWork
 from gateway.dialects import Dialect
 from gateway.exchange import Ports, Watch, World
+from gateway.handoff import Handed
 from gateway.models.book import ServedModel
 from gateway.policy.effective import EffectivePolicy
 from gateway.ports import Body, Client, Looked, MediaScope, PromptCount, Reservation
@@ -51,3 +52,4 @@ class Trip:
     wish: Wish | None
     clips: ClipWork
     reservation: Reservation
+    handed: Handed | None = None

@@ -267,5 +267,7 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
         probe_timeout_s=u.probe_timeout_s,
         discovery_timeout_s=u.discovery_timeout_s,
         resend_ratio=u.retry_ratio,
+        leg_timeout_s=u.leg_timeout_s,
+        encodings_kept_s=u.encodings_kept_s,
         forward_authorization=True,  # the journey takes it away once tenants have keys
     )

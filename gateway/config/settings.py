@@ -74,6 +74,9 @@ class BackendConfig:
         "The part of a request it computes: all of it, pictures for consumers, or a prompt for decoders.",
         choices=("full", "encoder", "consumer", "prefill", "decode"),
     )
+    bootstrap_port: int = setting(
+        8998, "Where SGLang's prefill meets its decoders (--disaggregation-bootstrap-port).", minimum=1, maximum=65535
+    )
     api_key: str | None = setting(None, "Sent to this engine as a bearer token.", secret=True)
     max_pixels: int | None = setting(None, "The engine's effective pixel cap per image.", minimum=1, unit="pixels")
     context_tokens: int | None = setting(None, "Context length; discovered by default.", minimum=1, unit="tokens")
@@ -180,6 +183,16 @@ class UpstreamConfig:
         "(queue_timeout_s of their policy); null: they never wait.",
         minimum=0.1,
         maximum=100,
+    )
+    leg_timeout_s: float = setting(
+        30.0, "Longest wait for an encoder or a prefill; then the request goes whole.", minimum=0.1, unit="s"
+    )
+    encodings_kept_s: float = setting(
+        0.0,
+        "How long what an encoder wrote surely stays where consumers read it: until then it is not asked again for a "
+        "picture. 0: ask every time; consumers end when an encoding is gone.",
+        minimum=0,
+        unit="s",
     )
     retry_ratio: float = setting(0.2, "Resends allowed per request, over time.", minimum=0, maximum=1)
 

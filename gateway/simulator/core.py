@@ -7,17 +7,18 @@ iterates over a `Run`; how tokens and usage look on the wire is the contract's a
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from gateway.simulator import video
+from gateway.simulator import disaggregation, video
 from gateway.simulator.answer import Logprobs, Reply
 from gateway.simulator.engine import Engine
 from gateway.simulator.metrics import Gauges, Tally
 from gateway.simulator.pictures import PictureLoader
 from gateway.simulator.prompt import Piece, Prompt, assemble, images_of, videos_of
 from gateway.simulator.record import FaultPlan, Record, Recorder
+from gateway.simulator.refusal import EngineLost
 from gateway.simulator.settings import SimulatorSettings
 
 
@@ -49,6 +50,8 @@ class Run:
         self.replies = tuple(replies)
         self.logprobs = Logprobs(prompt, core.settings.seed)
         self.drift_tokens = 0
+        self.is_prefilled = False
+        self.hand_over: Callable[[], Awaitable[None]] | None = None
         self._core = core
         self._record = record
         self._completion_tokens = 0
@@ -76,7 +79,10 @@ class Run:
             tally.queue_s.observe(time.monotonic() - started_s)
             self._cached_tokens, self._created_cache_tokens = ticket.cached_tokens, ticket.created_cache_tokens
             self._record.cached_tokens = ticket.cached_tokens
-            await ticket.prefill()
+            if not self.is_prefilled:
+                await ticket.prefill()
+            if self.hand_over is not None:
+                await self.hand_over()
             last_s = time.monotonic()
             tally.first_token_s.observe(last_s - started_s)
             for position in range(longest):
@@ -144,7 +150,11 @@ class Core:
         is_cached: bool = True,
     ) -> Prompt:
         """Load the pictures (through the multimodal cache or not) and expand the prompt. Raises Refusal."""
-        loaded = await self.loader.load(images_of(pieces), is_cached=is_cached)
+        images = images_of(pieces)
+        if any(image.embedded and disaggregation.read_picture(image, self.settings) is None for image in images):
+            self.engine.lose()
+            raise EngineLost
+        loaded = await self.loader.load(images, is_cached=is_cached)
         record.saw(loaded)
         settings = self.settings
         films = [

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from gateway.simulator.caches import WeightedLru
+from gateway.simulator.disaggregation import read_picture
 from gateway.simulator.geometry import AspectRatioError, fit
 from gateway.simulator.media import read_source
 from gateway.simulator.prompt import ImageInput
@@ -65,6 +66,9 @@ class PictureLoader:
         return [await self._load_vllm(index, source) for index, source in enumerate(inputs)]
 
     async def _load_vllm(self, index: int, source: ImageInput) -> Loaded:
+        left = read_picture(source, self._settings) if source.embedded else None
+        if left is not None:
+            return Loaded(source, left, 0, None, None, cache_hit=True)
         if not source.url:
             return self._from_cache(index, source)
         data = await read_source(source.url, EngineKind.VLLM)

@@ -23,12 +23,14 @@ DEFAULT_SYSTEM_TEXT = "You are a helpful assistant."
 
 @dataclass(frozen=True, slots=True)
 class ImageInput:
-    """A picture part as it came. `pointer` names its place; `uuid` is the client's cache id, whatever it was."""
+    """A picture part as it came. `pointer` names its place; `uuid` is the client's cache id, whatever it was;
+    `embedded`: an encoder left the picture under it."""
 
     pointer: str
     url: str | None
     uuid: str | None = None
     content_hash: str | None = None
+    embedded: bool = False
 
 
 Piece: TypeAlias = str | ImageInput | VideoInput

@@ -11,6 +11,15 @@ class EngineKind(StrEnum):
     SGLANG = "sglang"
 
 
+class TransferRole(StrEnum):
+    """Which part of requests this engine computes. vLLM: all four; SGLang: prefill and decode."""
+
+    ENCODER = "encoder"
+    CONSUMER = "consumer"
+    PREFILL = "prefill"
+    DECODE = "decode"
+
+
 class SigtermMode(StrEnum):
     """What happens to running requests at SIGTERM without a grace time. Both were seen on vLLM 0.32.0: they end with
     an in-stream error, or no byte comes any more and the process stays."""
@@ -48,6 +57,8 @@ class SimulatorSettings:
     prompt_tokens_details: bool = field(default=True, metadata={"help": "fill usage.prompt_tokens_details"})
     request_id_headers: bool = field(default=False, metadata={"help": "echo X-Request-Id in responses"})
     verify_content_hash: bool = field(default=True, metadata={"help": "SGLang: check content_hash against the bytes"})
+    transfer_role: TransferRole | None = field(default=None, metadata={"help": "part of requests that it computes"})
+    transfer_dir: str | None = field(default=None, metadata={"help": "folder through which such engines meet"})
     encode_ms_per_patch: float = field(default=0.012, metadata={"help": "vision tower, per patch"})
     prefill_tokens_per_s: float = field(default=8_000.0, metadata={"help": "uncached prompt tokens"})
     decode_tokens_per_s: float = field(default=80.0, metadata={"help": "for one sequence"})
@@ -72,6 +83,8 @@ class SimulatorSettings:
             raise SettingsError("video_frames must not be 0, and video_fps must be above it")
         if self.prefill_tokens_per_s <= 0 or self.decode_tokens_per_s <= 0:
             raise SettingsError("prefill_tokens_per_s and decode_tokens_per_s must be above 0")
+        if self.transfer_role is not None and self.transfer_dir is None:
+            raise SettingsError("transfer_role needs transfer_dir, where the others look")
         if self.speed < 0:
             raise SettingsError("speed must not be negative")
         if self.kv_blocks * self.block_size < self.max_model_len:

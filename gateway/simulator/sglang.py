@@ -8,16 +8,17 @@ import json
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from functools import partial
 
 from aiohttp import web
 
-from gateway.simulator import tokens
+from gateway.simulator import disaggregation, tokens
 from gateway.simulator.answer import Sampling, ToolOffer, chosen_tool, compose
 from gateway.simulator.core import Core, Run, Usage
 from gateway.simulator.fields import Json, JsonObject, flag, integer, mapping, number, sequence, text, texts
 from gateway.simulator.prompt import ImageInput, Piece, Prompt, Turn, last_user_text, render
 from gateway.simulator.refusal import EngineLost, QueueFull, Refusal
-from gateway.simulator.settings import SimulatorSettings
+from gateway.simulator.settings import SimulatorSettings, TransferRole
 from gateway.simulator.web import CORE, DONE, RECORD, drift_tokens, event, json_answer, read_object, send_events
 
 QUEUE_FULL = "The request queue is full."
@@ -150,7 +151,13 @@ async def chat_completions(request: web.Request) -> web.StreamResponse:
     tool = chosen_tool(body.get("tools"), body.get("tool_choice"), prompt.last_user_text)
     asked = integer(body.get("max_completion_tokens"))
     asked = integer(body.get("max_tokens")) if asked is None else asked
+    room = disaggregation.check_room(body, core.settings)
+    if core.settings.transfer_role is TransferRole.PREFILL:
+        asked = 1
     run = _run(request, prompt, sampling_of(body, asked, prompt.length, core.settings, tool))
+    if room is not None:
+        run.is_prefilled = core.settings.transfer_role is TransferRole.DECODE
+        run.hand_over = partial(disaggregation.meet, room, core.settings)
     identity = text(body.get("rid")) or core.new_id() * 2
     if flag(body.get("stream")):
         return await send_events(request, _chat_events(core, run, body, identity), _in_stream(EngineLost.MESSAGE, 500))

@@ -7,9 +7,9 @@ from contextlib import aclosing
 
 from aiohttp import web
 
-from gateway.simulator import tokens
+from gateway.simulator import disaggregation, tokens
 from gateway.simulator import vllm_response as shape
-from gateway.simulator.answer import Sampling, chosen_tool, compose
+from gateway.simulator.answer import Reply, Sampling, chosen_tool, compose
 from gateway.simulator.core import Core, Run
 from gateway.simulator.fields import Json, flag, integer, mapping, sequence, text
 from gateway.simulator.prompt import Piece, Prompt, last_user_text, render, text_tokens_of
@@ -45,7 +45,11 @@ async def start_run(request: web.Request, body: Mapping[str, Json], prompt: Prom
     core = request.app[CORE]
     tool = chosen_tool(body.get("tools"), body.get("tool_choice"), prompt.last_user_text)
     sampling = sampling_of(body, prompt.length, core.settings, tool)
-    run = Run(core, prompt, [compose(prompt, sampling, choice) for choice in range(sampling.choices)], request[RECORD])
+    replies = [compose(prompt, sampling, choice) for choice in range(sampling.choices)]
+    if disaggregation.is_producer(core.settings):
+        replies = [Reply((), "stop")]
+    run = Run(core, prompt, replies, request[RECORD])
+    run.is_prefilled = disaggregation.is_prefilled(body, prompt, core.settings)
     run.drift_tokens = drift_tokens(request)
     core.engine.refuse_when_full()
     return run, sampling
@@ -85,6 +89,9 @@ async def chat_completions(request: web.Request) -> web.StreamResponse:
         with_details=core.settings.prompt_tokens_details,
         top_logprobs=_top_logprobs(body),
     )
+    if disaggregation.is_producer(core.settings):
+        reply_body["ec_transfer_params"] = disaggregation.write_pictures(prompt, core.settings)
+    reply_body["kv_transfer_params"] = disaggregation.kv_answer(body, prompt, core.settings)
     return json_answer(reply_body, headers=load_headers(request))
 
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 
 from gateway.simulator.answer import Sampling, ToolOffer
+from gateway.simulator.disaggregation import check_mixture, embedded_part
 from gateway.simulator.fields import Json, flag, integer, mapping, number, sequence, text, texts
 from gateway.simulator.prompt import ImageInput, Piece, Turn
 from gateway.simulator.refusal import Refusal
@@ -69,15 +70,17 @@ def turns_of(body: Mapping[str, Json], settings: SimulatorSettings) -> list[Turn
     messages = body["messages"]
     if not isinstance(messages, list):
         raise schema_error("list_type", "body.messages", "Input should be a valid list")
-    turns = [_turn(message, f"messages.{index}") for index, message in enumerate(messages)]
-    images = sum(isinstance(piece, ImageInput) for turn in turns for piece in turn.pieces)
+    turns = [_turn(message, f"messages.{index}", settings) for index, message in enumerate(messages)]
+    given = [piece for turn in turns for piece in turn.pieces if isinstance(piece, ImageInput)]
+    check_mixture(given)
+    images = len(given)
     if images > settings.limit_images:
         message = f"At most {settings.limit_images} image(s) may be provided in one prompt. (parameter=image)"
         raise Refusal(400, message, param="image")
     return turns
 
 
-def _turn(message: Json, pointer: str) -> Turn:
+def _turn(message: Json, pointer: str, settings: SimulatorSettings) -> Turn:
     fields = mapping(message)
     role = fields.get("role")
     if not isinstance(role, str):
@@ -88,7 +91,7 @@ def _turn(message: Json, pointer: str) -> Turn:
         pieces.append(content)
     elif isinstance(content, list):
         for index, part in enumerate(content):
-            pieces += _part(part, f"{pointer}.content.{index}")
+            pieces += _part(part, f"{pointer}.content.{index}", settings)
     elif content is not None:
         raise schema_error("string_type", f"body.{pointer}.content", "Input should be a valid string")
     calls = sequence(fields.get("tool_calls"))
@@ -97,7 +100,7 @@ def _turn(message: Json, pointer: str) -> Turn:
     return Turn(role, tuple(pieces))
 
 
-def _part(part: Json, pointer: str) -> list[Piece]:
+def _part(part: Json, pointer: str, settings: SimulatorSettings) -> list[Piece]:
     if isinstance(part, str):
         return [part]
     fields = mapping(part)
@@ -111,7 +114,9 @@ def _part(part: Json, pointer: str) -> list[Piece]:
             return [text(fields.get("name"))]
         case "image_url" | "input_image":
             return [_image(fields, pointer, is_typed_string_allowed=kind == "input_image")]
-        case "image_embeds" | "audio_embeds" | "video_embeds" | "prompt_embeds":
+        case "image_embeds":
+            return [embedded_part(fields, pointer, settings)]
+        case "audio_embeds" | "video_embeds" | "prompt_embeds":
             raise Refusal(400, f"You must set `--enable-mm-embeds` to input `{kind}`")
         case "video_url":
             url = mapping(fields.get("video_url")).get("url")

@@ -328,6 +328,15 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "result",
     ),
     _counter(
+        "legs_total",
+        "Parts of requests given to encoders and prefill: done, refused, failed; remembered: not asked again; "
+        "whole: the request went undivided all the same.",
+        "Do helpers help?",
+        "Look at the helper's log where legs fail or requests go whole.",
+        "role",
+        "end",
+    ),
+    _counter(
         "upstream_retries_total",
         "Requests sent again: elsewhere, because they were certainly not taken; cache_miss: with their images' bytes.",
         "Do backends refuse?",

@@ -27,8 +27,8 @@ from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
 from gateway.types import Change, MediumKind
 
-# Stages that wait for others: the image source, the tenant's budget, the engine, the client.
-_NOT_OURS = frozenset({"read", "reserve", "forward", "relay"})
+# Stages that wait for others: the image source, the tenant's budget, engines, the client.
+_NOT_OURS = frozenset({"read", "reserve", "encode", "prefill", "forward", "relay"})
 _NOT_OURS_REMOTE = _NOT_OURS | {"fetch"}
 
 _BUDGET_CODES = frozenset(error.code for error in (KvBudgetExhausted, InFlightExhausted, RateExceeded, BackendsFull))
@@ -219,6 +219,8 @@ class ExchangeRecorder:
         m = self._metrics
         for reason in x.retry_reasons:
             m.inc("upstream_retries_total", reason)
+        for (role, end), count in x.legs.items():
+            m.inc("legs_total", role, end, by=count)
         if x.backend is None:
             return
         m.inc("upstream_requests_total", x.backend, upstream_result(x.outcome, x.code))
@@ -290,6 +292,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         }
         if x.image_ids_sent:
             line["image_ids"] = {"sent": x.image_ids_sent, "alone": x.image_ids_alone, "missed": x.image_ids_missed}
+    if x.legs:
+        line["legs"] = {f"{role} {end}": count for (role, end), count in x.legs.items()}
     if x.clips:
         line["clips"] = {
             "done": {f"{kind} {action}": count for (kind, action), count in x.clips.items()},

@@ -93,6 +93,7 @@ class BackendView:
     role: BackendRole = BackendRole.FULL
     takes_ids: bool | None = None
     image_cache_bytes: int | None = None
+    bootstrap_port: int = 8998
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
-from gateway.types import BackendName, BackendView, EngineKind
+from gateway.types import BackendName, BackendRole, BackendView, EngineKind
 from gateway.upstream.accounts import Load
 from gateway.upstream.breaker import Breaker
 from gateway.upstream.engines import engine_of
@@ -126,7 +126,8 @@ class Backend:
             draining=health.draining_until_s is not None and now_s < health.draining_until_s,
             vision=facts.vision is not False,
             context_tokens=facts.context_tokens,
-            kv_capacity_tokens=facts.kv_capacity_tokens,
+            # An encoder has one block, for show.
+            kv_capacity_tokens=None if settings.role is BackendRole.ENCODER else facts.kv_capacity_tokens,
             kv_block_tokens=facts.kv_block_tokens,
             max_pixels=facts.max_pixels,
             max_images=facts.max_images,
@@ -150,6 +151,7 @@ class Backend:
             role=settings.role,
             takes_ids=settings.takes_ids,
             image_cache_bytes=settings.image_cache_bytes,
+            bootstrap_port=settings.bootstrap_port,
         )
 
 

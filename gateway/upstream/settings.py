@@ -24,6 +24,7 @@ class BackendSettings:
     name: str = ""
     engine: EngineKind | Literal["auto"] = "auto"
     role: BackendRole = BackendRole.FULL
+    bootstrap_port: int = 8998
     api_key: str | None = field(default=None, repr=False)
     max_pixels: int | None = None
     context_tokens: int | None = None
@@ -104,6 +105,8 @@ class UpstreamSettings:
     revival_interval_s: float = 0.5
     probe_timeout_s: float = 2.0
     draining_s: float = 30.0
+    leg_timeout_s: float = 30.0
+    encodings_kept_s: float = 0.0
     breaker_failures: int = 5
     breaker_open_s: float = 2.0
     breaker_open_limit_s: float = 30.0

@@ -29,6 +29,7 @@ TESTED_ELSEWHERE = {
     "gateway/__main__.py": "two lines; tests/cli/test_main.py starts the program through it",
     "gateway/media/remote.py": "one Protocol; mypy checks the fit where the service is made",
     "gateway/ports.py": "Protocols only; mypy checks the fit where app.py wires them",
+    "gateway/legwork.py": "a Protocol and its values; mypy checks the fit where app.py wires it",
     "gateway/trip.py": "two dataclasses without a method; tests/journey drives whoever reads them",
 }
 

@@ -19,14 +19,16 @@ SERVING = re.compile(r"Serving .* on (http://\S+:\d+), admin on port (\d+)")
 
 
 class GatewayProcess:
-    """Context manager; `url` is the data port, `admin_url` the other."""
+    """Context manager; `url` is the data port, `admin_url` the other. `models`: how many of them the backends serve."""
 
     def __init__(
         self,
         folder: Path,
         backends: Sequence[Mapping[str, object]],
         policy: Mapping[str, object],
-        models: Mapping[str, object],
+        settings: Mapping[str, object],
+        *,
+        models: int | None = None,
     ) -> None:
         self._log = folder / "gateway.log"
         policies = folder / "policies"
@@ -36,11 +38,11 @@ class GatewayProcess:
         upstream = {"probe_interval_s": 1.0, "probe_timeout_s": 20.0, "discovery_timeout_s": 30.0}
         config = {
             "server": server, "upstream": upstream, "backends": list(backends), "policies": str(policies),
-            "models": dict(models),
+            "models": dict(settings),
         }  # fmt: skip
         self._config = folder / "gateway.yaml"
         self._config.write_text(json.dumps(config))
-        self._expected_models = len(backends)
+        self._expected_models = len(backends) if models is None else models
         self.url = self.admin_url = ""
 
     def __enter__(self) -> GatewayProcess:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gateway.errors import GatewayError, NotTaken
 from gateway.exchange import Ports
+from gateway.legwork import Legs
 from gateway.ports import (
     Body,
     Client,
@@ -342,12 +343,13 @@ class Scene:
     upstream: FakeUpstream
     recorder: FakeRecorder
     sent_ids: SentIds = field(default_factory=SentIds)
+    legs: Legs | None = None
 
     @property
     def ports(self) -> Ports:
         return Ports(
             FakeClock(), self.media, self.clips, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside,
-            self.sent_ids,
+            self.sent_ids, self.legs,
         )  # fmt: skip
 
     @property

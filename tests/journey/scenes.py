@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.exchange import World
+from gateway.legwork import LegEnd
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.policy.keys import Caller
@@ -14,11 +15,12 @@ from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
 from gateway.routing.sent_ids import SentIds
-from gateway.types import BackendView, Size, SourceFacts
+from gateway.types import BackendRole, BackendView, EngineKind, Size, SourceFacts
 from tests.journey.books import Books
 from tests.journey.counting import FakePrompts
 from tests.journey.fake_budgets import FakeBudgets
 from tests.journey.fake_clips import FakeClips
+from tests.journey.fake_legs import FakeLegs
 from tests.journey.fakes import (
     MODEL,
     STREAM_TYPE,
@@ -79,19 +81,23 @@ class Setting:
     max_body_bytes: int = 1 << 20
     prompts: PromptCounter | None = None
     all_held: bool = False
+    helpers: tuple[BackendView, ...] = ()
+    ends: tuple[LegEnd, ...] = ()
 
     def scene(self, length: int | None = None, path: str = "/v1/chat/completions") -> Scene:
         books = Books()
         given = head(*self.headers, length=length, path=path)
+        upstream = FakeUpstream(books, self.views, self.answers, self.retries)
         return Scene(
             books,
             FakeClient(books, given, self.body, beats=self.beats),
             FakeMedia(books, self.facts),
             FakeClips(books),
             FakeBudgets(books),
-            FakeUpstream(books, self.views, self.answers, self.retries),
+            upstream,
             FakeRecorder(),
             AllHeld() if self.all_held else SentIds(),
+            FakeLegs(upstream, self.helpers, self.ends) if self.helpers else None,
         )
 
     def world(self) -> World:
@@ -127,6 +133,13 @@ def clip_body(*urls: str, **fields: Any) -> bytes:
     return json.dumps({"model": MODEL, "messages": [{"role": "user", "content": parts}], **fields}).encode()
 
 
+ENCODERS = (view("e", role=BackendRole.ENCODER), view("f", role=BackendRole.ENCODER))
+CONSUMERS = (view("a", role=BackendRole.CONSUMER), view("b", role=BackendRole.CONSUMER))
+PREFILLS = (view("p", role=BackendRole.PREFILL), view("q", role=BackendRole.PREFILL))
+DECODERS = (view("a", role=BackendRole.DECODE),)
+SGLANG_PREFILLS = tuple(replace(each, engine=EngineKind.SGLANG) for each in PREFILLS)
+SGLANG_DECODERS = tuple(replace(each, engine=EngineKind.SGLANG) for each in DECODERS)
+
 SETTINGS = {
     "text": Setting(body()),
     "two images": Setting(body(DATA_URL, DATA_URL + "QUJD"), facts=TWO_IMAGES, policies=CAPPED),
@@ -159,6 +172,15 @@ SETTINGS = {
     ),
     "backend refuses": Setting(body(), (Answer(400, pieces=(b'{"error":"bad"}',)),)),
     "laborious": Setting(LABORIOUS),
+    "encoded elsewhere": Setting(
+        body(DATA_URL, DATA_URL + "QUJD"),
+        facts=(facts(Size(2048, 2048)), facts(number=1)),
+        policies=CAPPED,
+        views=CONSUMERS,
+        helpers=ENCODERS,
+    ),
+    "computed elsewhere": Setting(body(stream=True), (EVENTS,), views=DECODERS, helpers=PREFILLS),
+    "computed elsewhere at once": Setting(body(), views=SGLANG_DECODERS, helpers=SGLANG_PREFILLS),
     "counted by its tokenizer": Setting(
         body(DATA_URL), facts=(facts(),), prompts=FakePrompts(PromptCount(40, 1, is_certain=True))
     ),
