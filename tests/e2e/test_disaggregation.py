@@ -206,7 +206,6 @@ def test_a_prompt_is_computed_elsewhere(fleet: Fleet, gateway: Gateway, stream: 
     assert first["images"][0]["sha256"] == second["images"][0]["sha256"]
     assert gateway.access_line(response.headers["x-request-id"])["legs"] == {"prefill done": 1}
     assert first["output_tokens"] == 1
-    assert second["cached_tokens"] == 0
     if not stream:
         alone = ask(fleet.engines["decode"].url, request)
         assert said(response) == said(alone)
