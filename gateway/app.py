@@ -33,6 +33,7 @@ from gateway.exchange import Ports, World, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
 from gateway.gauges import Canary, Moment, gauges, store_observer
+from gateway.handover import answer_prepared
 from gateway.journey import travel
 from gateway.loop import MonotonicClock, UnawaitedErrors, spare_the_collector
 from gateway.media.fetch import Fetcher
@@ -174,6 +175,9 @@ class Gateway:
     async def _estimate(self, client: HttpClient, dialect: Dialect) -> None:
         await self._counted(client, "estimate", answer_estimate(client, dialect, self._ports, self.world))
 
+    async def _prepare(self, client: HttpClient, dialect: Dialect) -> None:
+        await self._counted(client, "estimate", answer_prepared(client, dialect, self._ports, self.world))
+
     async def _refuse(self, client: HttpClient, name: str, error: GatewayError) -> None:
         async def fail() -> None:
             raise error
@@ -192,6 +196,7 @@ class Gateway:
             travel=self._travel,
             ferry=self._ferry,
             estimate=self._estimate,
+            prepare=self._prepare,
             refuse=self._refuse,
             list_models=self._list_models,
             is_ready=self._is_ready,

@@ -19,6 +19,7 @@ from gateway import legs
 from gateway.answer import editor_for, told_coordinates
 from gateway.asking import ask_of
 from gateway.bytes_once import Courier
+from gateway.counting import answer_count, counts_itself
 from gateway.errors import (
     BackendUnreachable,
     DialectNotSupported,
@@ -56,6 +57,16 @@ from gateway.types import (
 
 
 async def deliver(trip: Trip) -> None:
+    """Take a reserved request to its backend and the answer to the client; a count may be answered here."""
+    try:
+        await _send(trip)
+    except (NoBackend, BackendUnreachable):
+        if not counts_itself(trip):
+            raise
+        await answer_count(trip)
+
+
+async def _send(trip: Trip) -> None:
     """Decide, prepare, splice, forward, relay; again elsewhere while a backend certainly did not take the request."""
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts = trip.facts
@@ -98,6 +109,9 @@ async def deliver(trip: Trip) -> None:
             try:
                 x.watch.lap("forward")
                 account.answered()
+                if counts_itself(trip, response):
+                    await answer_count(trip)
+                    return
                 tail = await _relay(trip, decision, response)
                 _settle(trip, view, response, tail)
             finally:
@@ -129,10 +143,10 @@ async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: di
         operations = await _operations(trip, prepared, whole)
         x.record.attempts += 1
         return await legs.send(trip, x.ports.legs, view, operations, prepared, partial(_spliced, trip))
-    request = await _request(trip, prepared, marks)
+    request = await request_of(trip, prepared, marks)
     x.record.attempts += 1
     return await courier.forward(
-        x.ports.upstream, view, marks, request, partial(_request, trip, prepared, whole, "forward")
+        x.ports.upstream, view, marks, request, partial(request_of, trip, prepared, whole, "forward")
     )
 
 
@@ -153,7 +167,7 @@ async def _prepare(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> N
         trip.looked.drop_files()
 
 
-async def _request(
+async def request_of(
     trip: Trip, prepared: dict[int, Prepared], marks: Marks, before: str | None = None
 ) -> UpstreamRequest:
     """The request as it goes out. ``before``: the stage that was interrupted for it."""

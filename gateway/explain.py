@@ -138,7 +138,7 @@ async def _tell(
         told["omitted"] = [part.name for part in call.omitted]
     scope = media_scope(policy, world)
     told["images"] = [
-        _image(part.name, fact, plan)
+        told_image(part.name, fact, plan)
         | reason_of(policy, served, plan, own)
         | {"is_prepared": plan.keeps_file or ports.media.peek(scope, fact, plan)}
         for part, fact, plan, own in zip(call.images, facts, plans, own_caps(policy, call), strict=False)
@@ -153,7 +153,9 @@ async def _tell(
     counted = await count_prompt(world, served, dialect.name, body, tree, call)
     estimate = estimate_request(world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
     around = estimate.text_tokens + estimate.image_overhead_tokens
-    told["estimate"] = _estimate(estimate) | {"next_position": next_position(around, [plan.after for plan in plans])}
+    told["estimate"] = told_estimate(estimate) | {
+        "next_position": next_position(around, [plan.after for plan in plans])
+    }
     judged = await judge(
         world, ports, policy, served, Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens)
     )
@@ -254,7 +256,8 @@ def _policy(policy: EffectivePolicy) -> dict[str, object]:
     }
 
 
-def _image(name: str, fact: SourceFacts, plan: ImagePlan) -> dict[str, object]:
+def told_image(name: str, fact: SourceFacts, plan: ImagePlan) -> dict[str, object]:
+    """One image, what it is and what becomes of it, as JSON tells it."""
     return {
         "part": name,
         "format": fact.probe.format.value,
@@ -288,7 +291,8 @@ def _cost(
     return told
 
 
-def _estimate(estimate: TokenEstimate) -> dict[str, object]:
+def told_estimate(estimate: TokenEstimate) -> dict[str, object]:
+    """A request's tokens as JSON tells them."""
     return {
         "text_tokens": estimate.text_tokens,
         "image_tokens": estimate.image_tokens,

@@ -58,10 +58,11 @@ async def travel(client: Client, dialect: Dialect, ports: Ports, world: World) -
     """Take one chat request through all stages. Raises only what is not an error of the exchange (cancellation)."""
     record = new_record(client, dialect.name, ports.clock)
     exchange = Exchange(client, dialect, ports, world, record, Watch(ports.clock, record))
-    await conclude(client, ports, record, _stages(exchange))
+    await conclude(client, ports, record, stages_of(exchange))
 
 
-async def _stages(x: Exchange) -> None:  # noqa: PLR0915  # one statement per step: this is the table of contents
+async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per step: this is the table of contents
+    """All stages of one exchange, in their order. Raises what any of them refuses."""
     record, watch, ports, client = x.record, x.watch, x.ports, x.client
     caller = x.world.admit(client.head)
     frame.note_caller(record, caller)
@@ -134,6 +135,9 @@ async def _stages(x: Exchange) -> None:  # noqa: PLR0915  # one statement per st
                     clips,
                     reservation,
                 )
+                if x.finish is not None:
+                    await x.finish(trip)
+                    return
                 if x.world.keepalive_comment_s is not None and call.stream:
                     client.keep_alive(x.world.keepalive_comment_s)
                 await deliver(trip)

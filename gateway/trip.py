@@ -5,7 +5,7 @@ Decided here: nothing. These are the arguments of ``delivery`` and of whatever i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.answer import Wish
@@ -23,7 +23,7 @@ from gateway.types import Call, ImagePlan, SourceFacts, TokenEstimate
 
 @dataclass(slots=True)
 class Exchange:
-    """What the stages of one exchange hand on."""
+    """What the stages of one exchange hand on. ``finish`` is done with a reserved request instead of its delivery."""
 
     client: Client
     dialect: Dialect
@@ -31,6 +31,7 @@ class Exchange:
     world: World
     record: ExchangeRecord
     watch: Watch
+    finish: Callable[[Trip], Awaitable[None]] | None = None
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import itertools
 import re
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from aiohttp import web
 
@@ -21,7 +21,8 @@ from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
 from gateway.dialects import DIALECTS, Dialect, dialect_of
-from gateway.errors import GatewayError, Malformed, MethodNotAllowed, RouteNotFound
+from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, RouteNotFound
+from gateway.handover import path_of
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
@@ -46,6 +47,7 @@ class Edge:
     travel: Callable[[HttpClient, Dialect], Awaitable[None]]
     ferry: Callable[[HttpClient, str], Awaitable[None]]
     estimate: Callable[[HttpClient, Dialect], Awaitable[None]]
+    prepare: Callable[[HttpClient, Dialect], Awaitable[None]]
     refuse: Callable[[HttpClient, str, GatewayError], Awaitable[None]]
     list_models: Callable[[RequestHead], bytes]
     is_ready: Callable[[], bool]
@@ -87,6 +89,9 @@ class DataHandler:
         head = request_head(request)
         route = find_route(head.path)
         dialect = _dialect_for(route, head)
+        if route is not None and route.kind is RouteKind.PREPARE:
+            head = replace(head, path=path_of(head))
+            dialect = dialect_of(head.path) or dialect
         edge = self._edge
         client = HttpClient(
             request, head, dialect, self._uploads, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
@@ -115,6 +120,12 @@ class DataHandler:
             await edge.travel(client, dialect)
         elif route.kind is RouteKind.ESTIMATE:
             await edge.estimate(client, dialect)
+        elif route.kind is RouteKind.PREPARE:
+            if dialect_of(head.path) is None:
+                unread = InvalidRequest(f"The gateway reads no {head.path[:128]!r}.", part="path")
+                await edge.refuse(client, route.name, unread)
+            else:
+                await edge.prepare(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:
             await edge.ferry(client, route.name)
         elif route.kind is RouteKind.MODELS:

@@ -18,6 +18,7 @@ class RouteKind(StrEnum):
     CHAT = "chat"  # a dialect we understand: the whole journey
     PASS_THROUGH = "pass_through"  # noqa: S105  # no password: inference without chat media: streamed to a backend untouched
     ESTIMATE = "estimate"  # a chat request that is priced and not sent
+    PREPARE = "prepare"  # a request that is made ready and given back
     MODELS = "models"
     HEALTH = "health"
 
@@ -50,6 +51,7 @@ def _table() -> dict[str, Route]:
     for path in PASS_THROUGH_PATHS:
         table.setdefault(path, Route(RouteKind.PASS_THROUGH, "pass_through", _POST))
     table["/v1/estimate"] = Route(RouteKind.ESTIMATE, "estimate", _POST, DIALECTS[0])
+    table["/v1/prepare"] = Route(RouteKind.PREPARE, "estimate", _POST)
     table["/v1/models"] = _MODELS
     table["/health"] = Route(RouteKind.HEALTH, "health", _GET)
     return table

@@ -153,6 +153,7 @@ class Serving:
             travel=self.travel,
             ferry=self.ferry,
             estimate=self.travel,
+            prepare=self.travel,
             refuse=self.refuse,
             list_models=lambda head: b'{"object":"list","data":[]}',
             is_ready=lambda: self.ready,
