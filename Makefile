@@ -8,7 +8,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup clients demo test check format cases fuzz bench engine-test
+.PHONY: help setup clients demo test check format cases fuzz bench engine-test engine-smoke
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -45,3 +45,6 @@ bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image
 
 engine-test: setup  ## against real vLLM on CPU, in an environment of its own
 	@bash tests/engine/run $(ARGS)
+
+engine-smoke: setup ## a part of it that takes a few minutes
+	@bash tests/engine/run --smoke $(ARGS)

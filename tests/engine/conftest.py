@@ -21,13 +21,37 @@ FRAMES_TASK = "frames"
 POLICY = {"tasks": {"chat": {}, "classify": {"max_pixels": POLICY_CAP_PIXELS}, FRAMES_TASK: {"video": "frames"}}}
 
 
+# The smoke plays these on the engines that all of them share, and of the shapes, which differ in size only, every
+# eighth. What starts engines of its own is left to the whole suite.
+SMOKE_FILES = {
+    "test_answers",
+    "test_contract",
+    "test_exact",
+    "test_leaving",
+    "test_other_apis",
+    "test_sdk",
+    "test_tokens",
+}
+SHAPE_FILES = {"test_exact", "test_tokens"}
+SMOKE_SHARE = 8
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Where tests/engine/run has installed the engine."""
+    """Where tests/engine/run has installed the engine, and how much of the suite is wanted."""
     parser.addoption("--engine-dir", type=Path, default=ROOT / ".engine", help="the installed engine and models")
+    parser.addoption("--smoke", action="store_true", help="a few minutes' worth of the engine's suite")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a test time for the start of engines."""
+def _is_of_smoke(item: pytest.Item, number: int) -> bool:
+    return item.path.stem in SMOKE_FILES and (item.path.stem not in SHAPE_FILES or number % SMOKE_SHARE == 0)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give a test time for the start of engines; of the smoke, leave out the rest."""
+    if config.getoption("--smoke"):
+        left_out = [item for number, item in enumerate(items) if not _is_of_smoke(item, number)]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(660))
