@@ -1,0 +1,42 @@
+"""How many tokens of one prompt a backend holds, asked of several backends: each recipe's chain is made once.
+
+Decided here: that of a backend's ranks the best one counts. Not decided here: whether what an index says is up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gateway.routing.blocks.chain import Chain, Recipe
+from gateway.routing.blocks.index import BlockIndex
+from gateway.routing.blocks.prompt import TokenPrompt
+
+
+class PromptChains:
+    """The chains of one prompt, by recipe."""
+
+    def __init__(self, prompt: TokenPrompt) -> None:
+        self.prompt = prompt
+        self._chains: dict[Recipe, Chain] = {}
+
+    def chain(self, recipe: Recipe) -> Chain:
+        """The chain by this recipe, as far as anybody asked for it."""
+        found = self._chains.get(recipe)
+        if found is None:
+            found = self._chains[recipe] = Chain(self.prompt, recipe)
+        return found
+
+    def held_tokens(self, indexes: Iterable[BlockIndex], seed: str | None, *, pads: bool) -> int:
+        """Tokens that an engine would take from its cache, on the rank that holds the most.
+
+        An engine always computes the last token itself, so of a prompt held to its last block one block less counts
+        (vLLM 0.32.0 v1/core/kv_cache_manager.py ``get_computed_blocks``: at most ``num_tokens - 1``).
+        """
+        most = 0
+        for index in indexes:
+            recipe = index.recipe(seed, pads=pads)
+            if recipe is None:
+                continue
+            usable = (len(self.prompt.token_ids) - 1) // recipe.block_tokens
+            most = max(most, min(index.held_blocks(self.chain(recipe)), usable) * recipe.block_tokens)
+        return most
