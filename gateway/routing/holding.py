@@ -7,9 +7,10 @@ is made (`chain`), how beliefs are kept (`beliefs` and the indexes behind it).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
+from gateway.routing.blocks.lookup import PromptChains
 from gateway.types import BackendName
 
 
@@ -20,8 +21,8 @@ class RouteKey:
     ``images`` are placement digests in prompt order (videos last), ``patches`` the vision encoder's patches and
     ``tokens`` the prompt positions of each (both may be shorter: the rest is not known). ``chain`` are running 64-bit
     hashes of the prompt, each with everything before it; the link ``chain[i]`` ends ``chain_tokens[i]`` tokens into the
-    prompt, rising. ``scope`` separates tenants whose images engines do not share. ``blocks`` are the engine's own block
-    hashes of ``block_tokens`` tokens each, where they could be reproduced.
+    prompt, rising. ``scope`` separates tenants whose images engines do not share. ``prompt`` has the engines' own
+    blocks, where somebody publishes them and the prompt's token ids are known.
     """
 
     images: tuple[bytes, ...] = ()
@@ -30,8 +31,7 @@ class RouteKey:
     chain: tuple[int, ...] = ()
     chain_tokens: tuple[int, ...] = ()
     scope: int = 0
-    blocks: tuple[bytes, ...] = ()
-    block_tokens: int = 0
+    prompt: PromptChains | None = field(default=None, compare=False, repr=False)
 
     @property
     def encode_patches(self) -> int:

@@ -45,14 +45,19 @@ class Recipe:
 
 
 class Chain:
-    """One prompt's block hashes by one recipe, made as they are asked for. Not thread-safe."""
+    """One prompt's block hashes by one recipe, made as they are asked for. Not thread-safe.
+
+    ``is_whole``: no image is in the way, so that all of the prompt's full blocks are there.
+    """
 
     def __init__(self, prompt: TokenPrompt, recipe: Recipe) -> None:
         self._recipe = recipe
         self._prompt = prompt
         self._ids = _padded(prompt) if recipe.pads else prompt.token_ids
         self.block_tokens = recipe.block_tokens
-        self.full_blocks = prompt.known_tokens // recipe.block_tokens
+        known = prompt.known_tokens(pads=recipe.pads)
+        self.is_whole = known == len(prompt.token_ids)
+        self.full_blocks = known // recipe.block_tokens
         self._hashes = array("Q")
         self._parent = _none_hash(recipe.seed) if recipe.seed is not None else b""
 
@@ -121,9 +126,9 @@ def content_hash(parent: int | None, tokens: Sequence[int], keys: Sequence[Key])
 def _padded(prompt: TokenPrompt) -> array[int]:
     ids = prompt.token_ids[:]
     for image in prompt.images:
-        if image.identifier is None:
+        if image.pad_hash is None:
             break
-        pads = array(TOKEN_TYPE, pad_tokens(int(image.identifier, 16)))
+        pads = array(TOKEN_TYPE, pad_tokens(image.pad_hash))
         run = pads * (image.length // _PADS + 1)
         ids[image.offset : image.offset + image.length] = run[: image.length]
     return ids

@@ -5,18 +5,20 @@ Decided here: that of a backend's ranks the best one counts. Not decided here: w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from gateway.routing.blocks.chain import Chain, Recipe
 from gateway.routing.blocks.index import BlockIndex
 from gateway.routing.blocks.prompt import TokenPrompt
+from gateway.types import BackendName
 
 
 class PromptChains:
-    """The chains of one prompt, by recipe."""
+    """The chains of one prompt, by recipe; ``answers`` are what was found, where that was looked up ahead."""
 
     def __init__(self, prompt: TokenPrompt) -> None:
         self.prompt = prompt
+        self.answers: Mapping[BackendName, int] | None = None
         self._chains: dict[Recipe, Chain] = {}
 
     def chain(self, recipe: Recipe) -> Chain:
@@ -26,8 +28,10 @@ class PromptChains:
             found = self._chains[recipe] = Chain(self.prompt, recipe)
         return found
 
-    def held_tokens(self, indexes: Iterable[BlockIndex], seed: str | None, *, pads: bool) -> int:
+    def held_tokens(self, indexes: Iterable[BlockIndex], seed: str | None, *, pads: bool) -> int | None:
         """Tokens that an engine would take from its cache, on the rank that holds the most.
+
+        ``None`` where all is held up to an image whose identity is not known: it may hold that, too.
 
         An engine always computes the last token itself, so of a prompt held to its last block one block less counts
         (vLLM 0.32.0 v1/core/kv_cache_manager.py ``get_computed_blocks``: at most ``num_tokens - 1``).
@@ -37,6 +41,10 @@ class PromptChains:
             recipe = index.recipe(seed, pads=pads)
             if recipe is None:
                 continue
+            chain = self.chain(recipe)
+            held = index.held_blocks(chain)
+            if held == chain.full_blocks and not chain.is_whole:
+                return None
             usable = (len(self.prompt.token_ids) - 1) // recipe.block_tokens
-            most = max(most, min(index.held_blocks(self.chain(recipe)), usable) * recipe.block_tokens)
+            most = max(most, min(held, usable) * recipe.block_tokens)
         return most

@@ -16,11 +16,12 @@ TOKEN_TYPE = "Q"  # noqa: S105  # an array's type code
 
 @dataclass(frozen=True, slots=True)
 class PlacedImage:
-    """One image's run of positions. ``identifier`` is the id that the engine caches it under; ``None``: not known."""
+    """One image's run of positions, and what engines know it by: vLLM an id, SGLang a 64-bit hash. ``None``: unknown."""
 
     offset: int
     length: int
-    identifier: str | None
+    identifier: str | None = None
+    pad_hash: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +33,12 @@ class TokenPrompt:
     salt: str | None = None
     lora: tuple[str, str] | None = None
 
-    @property
-    def known_tokens(self) -> int:
+    def known_tokens(self, *, pads: bool) -> int:
         """The positions before the first image whose identity is not known: behind it nothing can be said."""
-        return next((image.offset for image in self.images if image.identifier is None), len(self.token_ids))
+        for image in self.images:
+            if (image.pad_hash if pads else image.identifier) is None:
+                return image.offset
+        return len(self.token_ids)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from gateway.types import BackendName
 from gateway.upstream.kv_events.feed import END_OF_REPLAY, Feed, State
 
 # vLLM 0.32.0 publishes with the same limit.
@@ -33,11 +32,10 @@ _NUMBER_BYTES = 8
 _Socket = zmq.Socket[bytes]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Line:
     """One publisher's addresses and its feed. ``endpoint`` None: it connects to us, under ``topic``."""
 
-    backend: BackendName
     feed: Feed
     endpoint: str | None
     replay_endpoint: str | None
@@ -49,38 +47,47 @@ class Line:
 
 
 class Follower:
-    """Owns one thread from ``start`` to ``stop``. Feeds are changed by it alone."""
+    """Owns one thread from ``start`` to ``stop``. It alone touches sockets and feeds; others leave it errands."""
 
-    def __init__(self, lines: Sequence[Line], listen: str | None, replay_deadline_s: float) -> None:
-        self._lines = lines
+    def __init__(self, listen: str | None, replay_deadline_s: float) -> None:
         self._listen = listen
         self._deadline_s = replay_deadline_s
-        self._doubted: deque[BackendName] = deque()
+        self._errands: deque[Callable[[], None]] = deque()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._lines: list[Line] = []
         self._named: dict[bytes, list[Line]] = {}
-        for line in lines:
-            if line.endpoint is None:
-                self._named.setdefault(line.topic, []).append(line)
+        self._context: zmq.Context[_Socket] = zmq.Context(io_threads=1)
+        self._poller = zmq.Poller()
+        self._handlers: dict[_Socket, Callable[[], None]] = {}
         self.strangers = 0
         self.bound: str | None = None
 
     def start(self) -> None:
-        """Open every socket, then follow. Raises ValueError for an address that cannot be used."""
-        self._context: zmq.Context[_Socket] = zmq.Context(io_threads=1)
-        self._poller = zmq.Poller()
-        self._handlers: dict[_Socket, Callable[[], None]] = {}
-        try:
-            self._open()
-        except zmq.ZMQError as error:
-            self._close()
-            raise ValueError(f"KV events: {error}") from None
+        """Raises ValueError for an address that cannot be listened on."""
+        if self._listen is not None:
+            shared = self._subscriber(b"")
+            try:
+                shared.bind(self._listen)
+            except zmq.ZMQError as error:
+                self._context.destroy(0)
+                raise ValueError(f"upstream.kv_events_listen: {self._listen}: {error}") from None
+            self.bound = shared.getsockopt_string(zmq.LAST_ENDPOINT)
+            self._on(shared, lambda: self._drain_shared(shared))
         self._thread = threading.Thread(target=self._run, name="kv-events", daemon=True)
         self._thread.start()
 
-    def doubt(self, backend: BackendName) -> None:
-        """The backend may have restarted: let its publishers prove that they did not. From any thread."""
-        self._doubted.append(backend)
+    def join(self, lines: Sequence[Line]) -> None:
+        """Follow these too."""
+        self._errands.append(lambda: self._join(lines))
+
+    def leave(self, lines: Sequence[Line]) -> None:
+        """Follow these no more."""
+        self._errands.append(lambda: self._leave(lines))
+
+    def doubt(self, lines: Sequence[Line]) -> None:
+        """Their backend may have restarted: let them prove that they did not."""
+        self._errands.append(lambda: self._doubt(lines))
 
     def stop(self) -> None:
         """End the thread; returns once it ended."""
@@ -89,17 +96,40 @@ class Follower:
             self._thread.join()
             self._thread = None
 
-    # --- sockets ---------------------------------------------------------------------------------------------------
+    # --- errands ---------------------------------------------------------------------------------------------------
 
-    def _open(self) -> None:
-        for line in self._lines:
-            if line.endpoint is not None:
+    def _join(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            self._lines.append(line)
+            if line.endpoint is None:
+                self._named.setdefault(line.topic, []).append(line)
+                continue
+            try:
                 self._connect(line, line.endpoint)
-        if self._listen is not None:
-            shared = self._subscriber(b"")
-            shared.bind(self._listen)
-            self.bound = shared.getsockopt_string(zmq.LAST_ENDPOINT)
-            self._on(shared, lambda: self._drain_shared(shared))
+            except zmq.ZMQError:  # no address: it will never be fresh
+                line.feed.ignored += 1
+
+    def _leave(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            self._lines.remove(line)
+            if line.endpoint is None:
+                self._named[line.topic].remove(line)
+            self._hang_up(line)
+            if line.sub is not None:
+                self._off(line.sub)
+                line.sub.disable_monitor()
+                line.sub.close(0)
+            if line.monitor is not None:
+                self._off(line.monitor)
+            line.sub = line.monitor = None
+            line.feed.closed()
+
+    def _doubt(self, lines: Sequence[Line]) -> None:
+        for line in lines:
+            if line.feed.connected or line.replay_endpoint is None:
+                self._ask(line, line.feed.verify(time.monotonic()))
+
+    # --- sockets ---------------------------------------------------------------------------------------------------
 
     def _subscriber(self, topic: bytes) -> _Socket:
         socket = self._socket(zmq.SUB)
@@ -121,6 +151,10 @@ class Follower:
     def _on(self, socket: _Socket, handler: Callable[[], None]) -> None:
         self._poller.register(socket, zmq.POLLIN)
         self._handlers[socket] = handler
+
+    def _off(self, socket: _Socket) -> None:
+        self._poller.unregister(socket)
+        del self._handlers[socket]
 
     def _connect(self, line: Line, endpoint: str) -> None:
         sub = self._subscriber(line.topic)
@@ -144,15 +178,18 @@ class Follower:
             return
         self._hang_up(line)
         replay = self._socket(zmq.DEALER)
-        replay.connect(line.replay_endpoint)
-        replay.send_multipart([b"", start.to_bytes(_NUMBER_BYTES, "big")])
+        try:
+            replay.connect(line.replay_endpoint)
+            replay.send_multipart([b"", start.to_bytes(_NUMBER_BYTES, "big")], zmq.NOBLOCK)
+        except zmq.ZMQError:  # no address: the deadline will say that no answer came
+            replay.close(0)
+            return
         self._on(replay, lambda: self._drain_replay(line, replay))
         line.replay = replay
 
     def _hang_up(self, line: Line) -> None:
         if line.replay is not None:
-            self._poller.unregister(line.replay)
-            del self._handlers[line.replay]
+            self._off(line.replay)
             line.replay.close(0)
             line.replay = None
 
@@ -211,11 +248,8 @@ class Follower:
             self._close()
 
     def _look_around(self) -> None:
-        while self._doubted:
-            name = self._doubted.popleft()
-            for line in self._lines:
-                if line.backend == name and (line.feed.connected or line.replay_endpoint is None):
-                    self._ask(line, line.feed.verify(time.monotonic()))
+        while self._errands:
+            self._errands.popleft()()
         now_s = time.monotonic()
         for line in self._lines:
             feed = line.feed
@@ -224,10 +258,7 @@ class Follower:
                 self._ask(line, feed.gave_up(now_s))
 
     def _close(self) -> None:
-        for line in self._lines:
-            if line.sub is not None:
-                line.sub.disable_monitor()
-            line.sub = line.monitor = line.replay = None
+        self._leave(list(self._lines))
         self._context.destroy(0)
 
 

@@ -84,14 +84,15 @@ def test_what_distinguishes_a_block_changes_it_and_all_behind_it() -> None:
 
 def test_nothing_is_said_behind_an_image_that_is_not_known() -> None:
     prompt = TokenPrompt(array("Q", range(12)), (PlacedImage(5, 2, None), PlacedImage(8, 1, "x")))
-    assert Chain(prompt, Recipe(4)).full_blocks == 1
+    assert (Chain(prompt, Recipe(4)).full_blocks, Chain(prompt, Recipe(4)).is_whole) == (1, False)
+    assert Chain(prompt, Recipe(4, pads=True)).full_blocks == 1
 
 
 def test_sglangs_sentinels_are_the_published_ones() -> None:
     """Recomputed from SGLang 0.5.23 srt/managers/mm_utils.py."""
     expected = (23533869762612420, 1115227388442326932, 406705440234023321, 2100304651902599146)
     assert pad_tokens(0x0123456789ABCDEF) == expected
-    prompt = TokenPrompt(array("Q", [7, 9, 9, 9, 9, 9, 8]), (PlacedImage(1, 5, "0123456789abcdef"),))
+    prompt = TokenPrompt(array("Q", [7, 9, 9, 9, 9, 9, 8]), (PlacedImage(1, 5, "an id", 0x0123456789ABCDEF),))
     published = array("Q", [7, *expected, expected[0], 8])
     chain = Chain(prompt, Recipe(7, pads=True))
     assert chain[0] == content_hash(None, published, ())

@@ -34,7 +34,7 @@ def stored(tokens: Sequence[int], *, first: int = 0) -> Stored:
     return Stored(names, parent, tokens[first * SIZE :], SIZE)
 
 
-def held(index: BlockIndex, tokens: Sequence[int]) -> int:
+def held(index: BlockIndex, tokens: Sequence[int]) -> int | None:
     seed = DEFAULT_SEED if index.recipe(DEFAULT_SEED, pads=False) != index.recipe(None, pads=False) else None
     return PromptChains(prompt_of(tokens)).held_tokens([index], seed, pads=False)
 

@@ -5,7 +5,7 @@ from array import array
 from gateway.routing.blocks.chain import Recipe, content_hash
 from gateway.routing.blocks.index import BlockIndex, Stored
 from gateway.routing.blocks.lookup import PromptChains
-from gateway.routing.blocks.prompt import TokenPrompt
+from gateway.routing.blocks.prompt import PlacedImage, TokenPrompt
 
 
 def rank(*blocks: tuple[int, ...]) -> BlockIndex:
@@ -21,6 +21,12 @@ def test_the_rank_that_holds_most_counts_whatever_its_block_size() -> None:
     assert chains.held_tokens([small], None, pads=False) == 4
     assert chains.held_tokens([empty, small, large], None, pads=False) == 8
     assert chains.held_tokens([], None, pads=False) == 0
+
+
+def test_all_up_to_an_image_that_nobody_can_name_is_no_answer() -> None:
+    chains = PromptChains(TokenPrompt(array("Q", range(9)), (PlacedImage(5, 2),)))
+    assert chains.held_tokens([rank((0, 1), (2, 3))], None, pads=False) is None
+    assert chains.held_tokens([rank((0, 1))], None, pads=False) == 2
 
 
 def test_a_chain_is_made_once() -> None:

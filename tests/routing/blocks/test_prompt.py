@@ -24,21 +24,21 @@ def test_every_image_takes_its_length_in_its_place(parts: list[tuple[list[int], 
     prompt = expanded(raw, [length for _, length in parts], [str(number) for number in range(len(parts))])
     assert prompt is not None
     assert (list(prompt.token_ids), list(prompt.images)) == ([*expected, 1], placed)
-    assert prompt.known_tokens == len(expected) + 1
+    assert prompt.known_tokens(pads=False) == len(expected) + 1
 
 
 def test_behind_an_image_of_unknown_making_nothing_is_known() -> None:
     raw = RawPrompt(array("Q", [1, PAD, 2, PAD, 3]), (1, 3))
     prompt = expanded(raw, [4, 0], ["a", "b"])
     assert prompt is not None
-    assert (prompt.known_tokens, list(prompt.token_ids)) == (6, [1, PAD, PAD, PAD, PAD, 2, PAD])
+    assert (prompt.known_tokens(pads=False), list(prompt.token_ids)) == (6, [1, PAD, PAD, PAD, PAD, 2, PAD])
 
 
 def test_an_image_without_identity_ends_what_is_known() -> None:
     raw = RawPrompt(array("Q", [1, PAD, 2]), (1,))
     prompt = expanded(raw, [3], [None])
     assert prompt is not None
-    assert (prompt.known_tokens, len(prompt.token_ids)) == (1, 5)
+    assert (prompt.known_tokens(pads=False), len(prompt.token_ids)) == (1, 5)
 
 
 def test_numbers_of_images_have_to_agree() -> None:
