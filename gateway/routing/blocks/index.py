@@ -22,8 +22,6 @@ _REMOTE = "REMOTE"
 # Kinds of vLLM's KV cache groups that keep a prompt's whole prefix; a window's or a state's blocks do not tell.
 _WHOLE_PREFIX = frozenset({None, "full_attention", "mla_attention"})
 
-BlockName: TypeAlias = "int | bytes | str"
-
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -58,12 +56,9 @@ class Cleared:
 BlockEvent: TypeAlias = Stored | Removed | Cleared
 
 
-def block_number(name: BlockName) -> int:
+def block_number(name: int | bytes) -> int:
     """The last 64 bits of a block's name as published: signed or not, or the bytes of the whole hash."""
-    if isinstance(name, int):
-        return name & MASK_64
-    raw = name.encode("utf-8", "surrogatepass") if isinstance(name, str) else name
-    return int.from_bytes(raw[-8:], "big")
+    return name & MASK_64 if isinstance(name, int) else int.from_bytes(name[-8:], "big")
 
 
 class BlockIndex:

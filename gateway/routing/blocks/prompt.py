@@ -16,7 +16,7 @@ TOKEN_TYPE = "Q"  # noqa: S105  # an array's type code
 
 @dataclass(frozen=True, slots=True)
 class PlacedImage:
-    """One image's run of positions, and what engines know it by: vLLM an id, SGLang a 64-bit hash. ``None``: unknown."""
+    """One image's run of positions, and what engines know it by: vLLM an id, SGLang 64 bits. ``None``: unknown."""
 
     offset: int
     length: int

@@ -121,6 +121,7 @@ class Follower:
                 line.sub.close(0)
             if line.monitor is not None:
                 self._off(line.monitor)
+                line.monitor.close(0)
             line.sub = line.monitor = None
             line.feed.closed()
 

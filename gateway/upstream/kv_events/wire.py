@@ -15,7 +15,7 @@ import msgspec
 from gateway.routing.blocks.chain import Key
 from gateway.routing.blocks.index import BlockEvent, Cleared, Removed, Stored, block_number
 
-_Name = int | bytes | str
+_Name = int | bytes
 _OTHER = "other"
 
 
