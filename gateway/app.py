@@ -371,6 +371,7 @@ class Gateway:
                 reloaded_at=self._reloader.changed_at_s,
                 draining=self._draining.is_set(),
                 codec_backend=self._codec_backend,
+                kv_events=self._upstream.kv_events,
             )
         )
 

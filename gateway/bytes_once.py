@@ -34,7 +34,10 @@ _ERROR_BYTES = 64 * 1024
 
 
 class Courier:
-    """One exchange's images on their way to a backend: which go as ids alone, and what the answer says of that."""
+    """One exchange's images on their way to a backend: which go as ids alone, and what the answer says of that.
+
+    ``ids`` are all that vLLM is told.
+    """
 
     def __init__(
         self,
@@ -47,19 +50,19 @@ class Courier:
     ) -> None:
         self._belief = belief
         self._may_withhold = policy.bytes_once is BytesOnce.AUTO
-        self._ids = ids
+        self.ids = ids
         self._facts = facts
         self._plans = plans
         self._record = record
 
     def marks(self, view: BackendView) -> Marks:
         """What this backend is told of the images."""
-        if not self._ids:
+        if not self.ids:
             return Marks(view.engine)
         if not self._may_withhold or not takes_ids_alone(view):
-            return Marks(view.engine, self._ids)
-        known = [image_id or "" for image_id in self._ids]
-        return Marks(view.engine, self._ids, self._belief.held(view.name, view.returns, known))
+            return Marks(view.engine, self.ids)
+        known = [image_id or "" for image_id in self.ids]
+        return Marks(view.engine, self.ids, self._belief.held(view.name, view.returns, known))
 
     async def forward(
         self,

@@ -42,6 +42,7 @@ from gateway.ports import (
     UpstreamRequest,
     UpstreamResponse,
 )
+from gateway.prefixes import with_blocks
 from gateway.pump import pump
 from gateway.quota.claim import Used
 from gateway.routing.ask import Decision, RouteAsk
@@ -82,6 +83,7 @@ async def _send(trip: Trip) -> None:
         path=x.client.head.path,
     )
     courier = _courier(trip)
+    ask = await with_blocks(ask, trip, courier.ids)
     prepared: dict[int, Prepared] = {}
     while True:
         views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time

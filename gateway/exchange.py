@@ -283,3 +283,4 @@ def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView)
     """Where the request goes; the last decision counts when it went elsewhere."""
     record.backend, record.engine = decision.backend, view.engine.value
     record.decision_reason, record.images_known = decision.reason, decision.known_images
+    record.exact_prefix_tokens = decision.holding.prefix_tokens if decision.holding.exact else None

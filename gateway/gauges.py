@@ -20,6 +20,7 @@ from gateway.state.shared import Observe, SharedFacts
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.types import BackendView, TenantId
+from gateway.upstream.kv_events.service import FollowedFacts, KvEvents
 
 CANARY_PERIOD_S = 0.010
 STALL_S = 0.050
@@ -77,6 +78,7 @@ class Moment:
     reloaded_at: float
     draining: bool
     codec_backend: str
+    kv_events: KvEvents | None = None
 
 
 def gauges(moment: Moment) -> Iterator[Sample]:
@@ -95,10 +97,26 @@ def gauges(moment: Moment) -> Iterator[Sample]:
         yield "state_replicas", (), moment.shared.replicas
         yield "reservations_expired_total", (), moment.shared.expired_count
     yield from _backend_gauges(moment.views)
+    if moment.kv_events is not None:
+        yield from _kv_event_gauges(moment.kv_events.facts(), moment.kv_events.strangers)
     yield "config_last_reload_successful", (), float(moment.reload_ok)
     yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at
     yield "draining", (), float(moment.draining)
     yield "build_info", (__version__, moment.codec_backend), 1.0
+
+
+def _kv_event_gauges(followed: Sequence[FollowedFacts], strangers: int) -> Iterator[Sample]:
+    for each in followed:
+        yield "kv_events_fresh", (each.backend,), float(each.fresh)
+    yield "kv_blocks", (), sum(each.blocks for each in followed)
+    yield "kv_index_bytes", (), sum(each.byte_count for each in followed)
+    yield "kv_events_total", ("applied",), sum(each.events for each in followed)
+    yield "kv_events_total", ("ignored",), sum(each.ignored for each in followed)
+    yield "kv_events_total", ("stranger",), strangers
+    yield "kv_event_gaps_total", (), sum(each.gaps for each in followed)
+    yield "kv_event_replays_total", ("asked",), sum(each.replays for each in followed)
+    yield "kv_event_replays_total", ("unanswered",), sum(each.failed_replays for each in followed)
+    yield "kv_event_restarts_total", (), sum(each.restarts for each in followed)
 
 
 def _media_gauges(media: MediaFacts) -> Iterator[Sample]:

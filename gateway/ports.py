@@ -8,13 +8,14 @@ values, nobody below the journey records a metric or writes the access line.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from gateway.errors import GatewayError
 from gateway.quota.claim import Claim, Used
 from gateway.quota.standing import Standing
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.routing.blocks.prompt import RawPrompt
 from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.types import (
     BackendName,
@@ -260,11 +261,13 @@ class PromptCount:
     """A prompt as its own tokenizer counts it, without the token that stands for each image.
 
     What the template writes around an image is in ``text_tokens``. Not ``is_certain``: engines spell it differently.
+    ``raw`` are the tokens themselves, where they are kept.
     """
 
     text_tokens: int
     images: int
     is_certain: bool
+    raw: RawPrompt | None = field(default=None, compare=False, repr=False)
 
 
 class PromptCounter(Protocol):
@@ -364,6 +367,10 @@ class Upstream(Protocol):
 
     def may_retry(self) -> bool:
         """Take one resend out of the retry budget; ``False`` when it is spent."""
+        ...
+
+    async def look_ahead(self, key: RouteKey) -> None:
+        """Have ready what ``holdings`` will be asked for this content; returns at once where that is little."""
         ...
 
     def holdings(self, key: RouteKey) -> Holdings:

@@ -102,6 +102,7 @@ class ExchangeRecord:
     image_ids_sent: int = 0
     image_ids_alone: int = 0
     image_ids_missed: int = 0
+    exact_prefix_tokens: int | None = None
     image_digests: list[str] = field(default_factory=list)
     geometry: list[str] = field(default_factory=list)
     coordinates: str | None = None

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -37,7 +38,8 @@ from gateway.policy.visible import ModelAlias
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
 from gateway.types import BackendRole, EngineKind, TaskName, TenantId
-from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.upstream.kv_events.settings import KvEventsSettings
+from gateway.upstream.settings import NO_KV_EVENTS, BackendSettings, UpstreamSettings
 
 _SAME_FIELDS = {each.name for each in fields(BackendSettings)} - {"url", "name", "engine", "role"}
 
@@ -144,10 +146,23 @@ def _parameters(name: str, given: Mapping[str, object]) -> tuple[tuple[tuple[str
     return tuple(found)
 
 
+def kv_events_settings(settings: Settings) -> KvEventsSettings | None:
+    """How engines' KV events are followed; ``None`` where they are not: by setting, or since nobody could use them.
+
+    Who says where events are has to have the library, which the upstream side then says.
+    """
+    u = settings.upstream
+    has_tokens = any(config.tokenizer is not None for config in settings.models.values())
+    is_told = u.kv_events_listen is not None or any(b.kv_events not in {None, NO_KV_EVENTS} for b in settings.backends)
+    if u.kv_events == "off" or not has_tokens or (find_spec("zmq") is None and not is_told):
+        return None
+    return KvEventsSettings(u.kv_events_listen, u.kv_events_blocks)
+
+
 def _prompts(settings: Settings, earlier: World | None) -> Prompts:
     tokenizers = {name: Path(c.tokenizer) for name, c in settings.models.items() if c.tokenizer is not None}
     loaded = earlier.prompts if earlier is not None and isinstance(earlier.prompts, Prompts) else None
-    return Prompts(tokenizers, loaded)
+    return Prompts(tokenizers, loaded, keeps_tokens=kv_events_settings(settings) is not None)
 
 
 def load_world(
@@ -260,6 +275,7 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
     backends = tuple(backend_settings(each) for each in settings.backends)
     return UpstreamSettings(
         backends=backends,
+        kv_events=kv_events_settings(settings),
         connect_timeout_s=u.connect_timeout_s,
         response_timeout_s=u.response_timeout_s,
         idle_timeout_s=u.idle_timeout_s,

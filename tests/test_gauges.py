@@ -13,8 +13,11 @@ from gateway.policy.policyset import builtin_policies
 from gateway.state.shared import SharedFacts
 from gateway.telemetry.catalogue import DECLARATIONS
 from gateway.telemetry.metrics import Metrics
-from gateway.types import BackendName, BackendView, EngineKind
+from gateway.types import BackendName, BackendView, EngineKind, KvEventSource
+from gateway.upstream.kv_events.service import Followed, KvEvents
+from gateway.upstream.kv_events.settings import KvEventsSettings
 
+A = BackendName("a")
 POOL = PoolFacts(2, 1, 3, 0.5, 1_000, 2_000, MappingProxyType({"crash": 4}))
 
 
@@ -100,3 +103,17 @@ async def test_the_canary_beats_while_the_loop_turns() -> None:
         await asyncio.sleep(0)
     beating.cancel()
     await asyncio.gather(beating, return_exceptions=True)
+
+
+async def test_what_is_known_of_publishers_is_told() -> None:
+    source = KvEventSource(0, "tcp://127.0.0.1:1", None, "kv", listens=False)
+    follower = KvEvents(KvEventsSettings(listen="tcp://127.0.0.1:0"), lambda: [Followed(A, EngineKind.VLLM, (source,))])
+    follower.start()
+    try:
+        told = {(name, labels): value for name, labels, value in gauges(replace(moment(), kv_events=follower))}
+    finally:
+        await follower.stop()
+    assert (told["kv_events_fresh", ("a",)], told["kv_blocks", ()]) == (0.0, 0)
+    assert told["kv_event_replays_total", ("unanswered",)] == told["kv_events_total", ("stranger",)] == 0
+    declared = {metric.name: metric for metric in DECLARATIONS}
+    assert all(len(labels) == len(declared[name].labels) for name, labels in told)

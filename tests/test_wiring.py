@@ -18,11 +18,13 @@ from gateway.policy.keys import Caller
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.prompts.service import Prompts
 from gateway.types import EngineKind, TenantId
+from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.wiring import (
     cache_salt,
     codec_backend,
     deployment_key,
     fetch_settings,
+    kv_events_settings,
     load_world,
     media_settings,
     upstream_settings,
@@ -221,3 +223,13 @@ def test_aliases_reach_the_policies() -> None:
 def test_an_alias_that_leads_nowhere_is_refused_by_name(models: dict[str, dict[str, object]], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         load_world(_with(models), KEY)
+
+
+def test_kv_events_are_followed_where_somebody_can_use_them(tmp_path: Path) -> None:
+    models = {"m": {"tokenizer": str(write_files(tmp_path))}}
+    assert kv_events_settings(given()) is None
+    followed = given(models=models, upstream__kv_events_listen="tcp://127.0.0.1:5557", upstream__kv_events_blocks=7)
+    assert kv_events_settings(followed) == KvEventsSettings("tcp://127.0.0.1:5557", 7)
+    assert upstream_settings(followed).kv_events == kv_events_settings(followed)
+    assert kv_events_settings(given(models=models)) == KvEventsSettings()
+    assert kv_events_settings(given(models=models, upstream__kv_events="off")) is None

@@ -120,6 +120,11 @@ class BackendConfig:
     image_cache_bytes: int | None = setting(
         None, "vLLM's --mm-processor-cache-gb, 4 GiB by default; 0: it keeps no images.", minimum=0, unit="bytes"
     )
+    kv_hash_seed: str | None = setting(
+        None,
+        "Its PYTHONHASHSEED (vllm-none-hash where it has none), if prefix_hash is sha256_cbor: its own block hashes "
+        "are then used, for a third of the memory; by default blocks go by what events say is in them.",
+    )
     tls_ca_file: str | None = setting(None, "Authorities (PEM) that sign for this engine, instead of the system's.")
     tls_cert_file: str | None = setting(None, "Our certificate (PEM, with its chain) towards this engine: mutual TLS.")
     tls_key_file: str | None = setting(None, "The certificate's key (PEM), where it is not in the same file.")
@@ -195,6 +200,15 @@ class UpstreamConfig:
         unit="s",
     )
     retry_ratio: float = setting(0.2, "Resends allowed per request, over time.", minimum=0, maximum=1)
+    kv_events: str = setting(
+        "auto",
+        "Follow what engines publish about their KV caches (extra kv-events; for models with a tokenizer), or not.",
+        choices=("auto", "off"),
+    )
+    kv_events_listen: str | None = setting(
+        None, "Where engines that connect by themselves publish to (tcp://0.0.0.0:5557), told apart by topic."
+    )
+    kv_events_blocks: int = setting(1 << 20, "KV blocks kept in mind per backend, up to 80 bytes each.", minimum=1)
 
 
 @dataclass(frozen=True, slots=True)

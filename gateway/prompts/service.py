@@ -35,11 +35,14 @@ class TokenizersMissing(ValueError):
 class Prompts:
     """Counts prompts of the models that have a tokenizer."""
 
-    def __init__(self, tokenizers: Mapping[str, Path], earlier: Prompts | None = None) -> None:
-        """Load every tokenizer that ``earlier`` does not have as it is now.
+    def __init__(
+        self, tokenizers: Mapping[str, Path], earlier: Prompts | None = None, *, keeps_tokens: bool = False
+    ) -> None:
+        """Load every tokenizer that ``earlier`` does not have as it is now. ``keeps_tokens``: counts come with the ids.
 
         Raises `ValueError` naming the setting, file and fault, `TokenizersMissing`.
         """
+        self._keeps = keeps_tokens
         self._loaded: dict[str, _Loaded] = {}
         known = {} if earlier is None else {(each.path, each.stamp): each for each in earlier.loaded}
         for library in ("tokenizers", "jinja2") if tokenizers else ():
@@ -71,8 +74,8 @@ class Prompts:
         if spoken is None:
             return None
         if text_bytes <= OFF_LOOP_TEXT_BYTES and len(spoken.messages) <= _ON_LOOP_MESSAGES:
-            return _counted(files, spoken)
-        return await asyncio.to_thread(_counted, files, spoken)
+            return _counted(files, spoken, keeps=self._keeps)
+        return await asyncio.to_thread(_counted, files, spoken, keeps=self._keeps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +114,11 @@ def _read(files: PromptFiles, body: Body, tree: JsonObject) -> Conversation | No
         return None
 
 
-def _counted(files: PromptFiles, spoken: Conversation) -> PromptCount | None:
+def _counted(files: PromptFiles, spoken: Conversation, *, keeps: bool) -> PromptCount | None:
     template = files.tool_template if spoken.tools else files.template
     prompt = template.render(spoken.messages, spoken.tools, spoken.variables)
-    counted = None if prompt is None else files.count(prompt)
+    counted = None if prompt is None else files.count(prompt, keeps=keeps)
     if counted is None or counted.image_tokens != spoken.images:
         return None  # a text that spells an image's token, or a template with a placeholder of another kind
-    return PromptCount(counted.tokens - counted.image_tokens, spoken.images, is_certain=spoken.is_certain)
+    text_tokens = counted.tokens - counted.image_tokens
+    return PromptCount(text_tokens, spoken.images, is_certain=spoken.is_certain, raw=counted.raw)

@@ -8,13 +8,15 @@ model the files belong to (the operator says so).
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from array import array
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from gateway.prompts.template import PromptTemplate
+from gateway.routing.blocks.prompt import TOKEN_TYPE, RawPrompt
 
 # What templates print for one image, in the families that print one token: it is replaced by the image's own.
 _IMAGE_TOKENS = (
@@ -28,10 +30,11 @@ _NAMED_TOKENS = ("bos_token", "eos_token", "pad_token", "unk_token", "image_toke
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Tokens of a prompt, and how many of them stand for an image."""
+    """Tokens of a prompt, and how many of them stand for an image; with the prompt itself, if that was asked for."""
 
     tokens: int
     image_tokens: int
+    raw: RawPrompt | None = field(default=None, compare=False, repr=False)
 
 
 class PromptFiles:
@@ -59,13 +62,19 @@ class PromptFiles:
         ids = (self._tokenizer.token_to_id(token) for token in _IMAGE_TOKENS)
         self._image_ids = frozenset(token for token in ids if token is not None)
 
-    def count(self, prompt: str) -> Counted | None:
-        """Tokens of a rendered prompt, special ones only where the template wrote them; ``None`` if it is no text."""
+    def count(self, prompt: str, *, keeps: bool = False) -> Counted | None:
+        """Tokens of a rendered prompt, special ones only where the template wrote them; ``None`` if it is no text.
+
+        ``keeps``: with their ids and the places of images, for who hashes the prompt as engines do.
+        """
         try:
             ids = self._tokenizer.encode(prompt, add_special_tokens=False).ids
         except (TypeError, UnicodeError):  # a lone surrogate is no text that the library takes
             return None
-        return Counted(len(ids), sum(token in self._image_ids for token in ids))
+        if not keeps:
+            return Counted(len(ids), sum(token in self._image_ids for token in ids))
+        places = tuple(at for at, token in enumerate(ids) if token in self._image_ids)
+        return Counted(len(ids), len(places), RawPrompt(array(TOKEN_TYPE, ids), places))
 
 
 def _compiled(folder: Path, source: str, special: dict[str, str]) -> PromptTemplate:

@@ -8,60 +8,20 @@ rendered (``metrics``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from gateway.telemetry.declaration import PREFIX, WORK_BUCKETS, Declaration, Kind
+from gateway.telemetry.declaration import counter as _counter
+from gateway.telemetry.declaration import gauge as _gauge
+from gateway.telemetry.declaration import histogram as _histogram
+from gateway.telemetry.declaration import sampled_counter as _sampled_counter
+from gateway.telemetry.kv_event_metrics import KV_EVENT_METRICS
 
-PREFIX = "vlmgw_"
+__all__ = ["DECLARATIONS", "OTHER", "PREFIX", "WORK_BUCKETS", "Declaration", "Kind"]
+
 OTHER = "other"
 
-
-class Kind(StrEnum):
-    COUNTER = "counter"
-    GAUGE = "gauge"
-    HISTOGRAM = "histogram"
-
-
-# Work inside the gateway, and whole requests (operations notes §3.1: two families, twelve buckets each at most).
-WORK_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+# Whole requests (operations notes §3.1: two families, twelve buckets each at most).
 REQUEST_BUCKETS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
 RATIO_BUCKETS = (0.8, 0.99, 1.01, 1.25)  # wrong by more than rounding, and badly wrong; one histogram per family
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """One metric. ``question`` is what it answers, ``action`` what an operator does about it."""
-
-    name: str
-    kind: Kind
-    help: str
-    question: str
-    action: str
-    labels: tuple[str, ...] = ()
-    buckets: tuple[float, ...] = ()
-    sampled: bool = False
-
-    @property
-    def full_name(self) -> str:
-        return PREFIX + self.name
-
-
-def _counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    return Declaration(name, Kind.COUNTER, help_text, question, action, labels)
-
-
-def _gauge(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    return Declaration(name, Kind.GAUGE, help_text, question, action, labels, sampled=True)
-
-
-def _sampled_counter(name: str, help_text: str, question: str, action: str, *labels: str) -> Declaration:
-    """A counter that a part keeps itself and that is read when scraped."""
-    return Declaration(name, Kind.COUNTER, help_text, question, action, labels, sampled=True)
-
-
-def _histogram(
-    name: str, help_text: str, question: str, action: str, *labels: str, buckets: tuple[float, ...] = WORK_BUCKETS
-) -> Declaration:
-    return Declaration(name, Kind.HISTOGRAM, help_text, question, action, labels, buckets)
 
 
 DECLARATIONS: tuple[Declaration, ...] = (
@@ -312,6 +272,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     _counter(
         "route_decisions_total", "Routing decisions by reason.", "Is traffic affine or balanced?", "None.", "reason"
     ),
+    *KV_EVENT_METRICS,
     _counter("affinity_queries_total", "Images routed.", "Do images go where they are known?", "None."),
     _counter(
         "affinity_hits_total",

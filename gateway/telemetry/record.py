@@ -25,7 +25,7 @@ from gateway.telemetry.asked import asked_line
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
-from gateway.types import Change, MediumKind
+from gateway.types import Change, MediumKind, Usage
 
 # Stages that wait for others: the image source, the tenant's budget, engines, the client.
 _NOT_OURS = frozenset({"read", "reserve", "encode", "prefill", "forward", "relay"})
@@ -231,8 +231,19 @@ class ExchangeRecorder:
         if images:
             m.inc("affinity_queries_total", by=images)
             m.inc("affinity_hits_total", by=x.images_known)
+        if x.exact_prefix_tokens is not None:
+            m.inc("exact_prefixes_total", _compared(x.exact_prefix_tokens, x.usage))
         if forward_s is not None and x.engine is not None:
             m.observe("upstream_ttft_seconds", forward_s, x.engine)
+
+
+def _compared(expected_tokens: int, usage: Usage | None) -> str:
+    """A prefix known from KV events against what the engine says it took from its cache."""
+    if usage is None or usage.cached_tokens is None:
+        return "unchecked"
+    if usage.cached_tokens == expected_tokens:
+        return "as_told"
+    return "more" if usage.cached_tokens > expected_tokens else "less"
 
 
 def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
@@ -266,6 +277,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "backend": x.backend,
         "engine": x.engine,
         "decision": x.decision_reason,
+        "exact_prefix": x.exact_prefix_tokens,
         "attempts": x.attempts if x.attempts > 1 else None,
         "retries": x.retry_reasons or None,
         "stripped": x.stripped_fields or None,

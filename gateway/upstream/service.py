@@ -7,16 +7,17 @@ backend down at once, an answer marks it up, a draining text takes it out of rou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Account, Client, Clock, UpstreamRequest
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, Holdings, RouteKey
-from gateway.types import BackendName, BackendView, RequestCost
+from gateway.types import BackendName, BackendView, EngineKind, RequestCost
 from gateway.upstream.discover import ProbeClient, probe_client
 from gateway.upstream.engines.contract import DRAINING
 from gateway.upstream.health import Watcher
+from gateway.upstream.kv_events.service import Followed, KvEvents
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.retry import RetryBudget
 from gateway.upstream.settings import UpstreamSettings
@@ -33,7 +34,8 @@ class UpstreamService:
         self._registry = Registry(settings)
         self._transport = Transport(settings)
         self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
-        self._beliefs = Beliefs(settings.image_index_entries)
+        self._kv = None if settings.kv_events is None else KvEvents(settings.kv_events, self._publishing)
+        self._beliefs = Beliefs(settings.image_index_entries, self._kv)
         self._watchers: dict[BackendName, Watcher] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._probes: ProbeClient | None = None
@@ -53,11 +55,15 @@ class UpstreamService:
             asyncio.create_task(watcher.run(after=look), name=f"watch {name}")
             for (name, watcher), look in zip(self._watchers.items(), first, strict=True)
         ]
+        if self._kv is not None:
+            self._kv.start()
 
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._kv is not None:
+            await self._kv.stop()
         if self._probes is not None:
             await self._probes.aclose()
         await self._transport.close()
@@ -111,6 +117,16 @@ class UpstreamService:
         """Take one resend out of the retry budget; ``False`` when it is spent."""
         return self._budget.take(self._clock.now_s())
 
+    async def look_ahead(self, key: RouteKey) -> None:
+        """Find out now what ``holdings`` will be asked for this content, where that takes long."""
+        if self._kv is not None:
+            await self._kv.look_ahead(key)
+
+    @property
+    def kv_events(self) -> KvEvents | None:
+        """Who is followed, for the metrics; ``None`` where nobody may be."""
+        return self._kv
+
     def holdings(self, key: RouteKey) -> Holdings:
         """What backends hold of this content, as believed or as known."""
         return self._beliefs.holdings(key)
@@ -122,6 +138,15 @@ class UpstreamService:
     def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of the prompt it had held, where ``believed`` was expected."""
         self._beliefs.correct(backend, key, believed, cached_tokens)
+
+    def _publishing(self) -> Iterator[Followed]:
+        """Backends with the publishers that can be heard: those that wait for us, and the others if we listen."""
+        listen = self._settings.kv_events is not None and self._settings.kv_events.listen is not None
+        for view in self.views():
+            sources = tuple(source for source in view.kv_event_sources if source.listens or listen)
+            if sources and view.engine is not EngineKind.GENERIC:
+                seed = self._registry[view.name].settings.kv_hash_seed
+                yield Followed(view.name, view.engine, sources, seed)
 
     def _note_answer(self, backend: Backend) -> None:
         if backend.breaker.succeeded():

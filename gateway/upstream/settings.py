@@ -7,6 +7,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from gateway.types import BackendName, BackendRole, EngineKind
+from gateway.upstream.kv_events.settings import KvEventsSettings
 
 NO_KV_EVENTS = "off"
 
@@ -42,6 +43,7 @@ class BackendSettings:
     kv_events_replay: str | None = None
     takes_ids: bool | None = None
     image_cache_bytes: int | None = None
+    kv_hash_seed: str | None = None
     tls_ca_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
@@ -91,6 +93,7 @@ class UpstreamSettings:
     """
 
     backends: tuple[BackendSettings, ...]
+    kv_events: KvEventsSettings | None = None
     connect_timeout_s: float = 2.0
     response_timeout_s: float = 600.0
     idle_timeout_s: float = 120.0

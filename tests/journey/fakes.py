@@ -250,6 +250,7 @@ class FakeUpstream:
         self.corrected: list[tuple[BackendName, Holding, int]] = []
         self.held: Holdings = {}
         self.keys: list[RouteKey] = []
+        self.looked_ahead: list[RouteKey] = []
 
     def views(self) -> Sequence[BackendView]:
         return self._views
@@ -287,6 +288,9 @@ class FakeUpstream:
     def may_retry(self) -> bool:
         self._retries -= 1
         return self._retries >= 0
+
+    async def look_ahead(self, key: RouteKey) -> None:
+        self.looked_ahead.append(key)
 
     def holdings(self, key: RouteKey) -> Holdings:
         return self.held

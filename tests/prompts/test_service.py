@@ -87,3 +87,16 @@ def test_faults_name_the_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(TokenizersMissing, match=r"pip install 'vlm-gateway\[tokenizers\]'"):
         Prompts({"m": tmp_path})
     assert not Prompts({}).loaded
+
+
+async def test_the_tokens_are_kept_for_who_wants_them_and_for_nobody_else(prompts: Prompts, tmp_path: Path) -> None:
+    parts = [PICTURE, {"type": "text", "text": "hi " * OFF_LOOP_TEXT_BYTES}, PICTURE]
+    plain = await counted(prompts, parts)
+    kept = await counted(Prompts({"m": tmp_path / "m"}, keeps_tokens=True), parts)
+    assert plain is not None
+    assert kept is not None
+    assert plain.raw is None
+    assert kept.raw is not None
+    assert len(kept.raw.token_ids) == plain.text_tokens + 2
+    pad = make_tokenizer().token_to_id("<|image_pad|>")
+    assert [kept.raw.token_ids[place] for place in kept.raw.placeholders] == [pad, pad]

@@ -333,3 +333,13 @@ def test_records_are_counted_in_batches_and_before_a_scrape() -> None:
     recorder.record(ExchangeRecord(RequestId("r"), "openai_chat", "/", 1.0, ended_s=2.0))
     assert len(asked) == 1
     log.close()
+
+
+@pytest.mark.parametrize(
+    ("cached", "result"), [(32, "as_told"), (48, "more"), (16, "less"), (None, "unchecked")], ids=str
+)
+def test_a_prefix_that_an_engine_told_of_is_held_against_its_own_count(cached: int | None, result: str) -> None:
+    usage = Usage(100, 5, cached)
+    series, lines = counted(exchange(backend="b", decision_reason="prefix", exact_prefix_tokens=32, usage=usage))
+    assert series["exact_prefixes_total", result] == 1
+    assert lines[0]["exact_prefix"] == 32

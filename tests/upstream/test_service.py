@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from array import array
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,10 +11,14 @@ import pytest
 
 from gateway.errors import BackendLost, NotTaken
 from gateway.ports import Upstream, UpstreamRequest
-from gateway.routing.holding import RouteKey
+from gateway.routing.blocks.lookup import PromptChains
+from gateway.routing.blocks.prompt import TokenPrompt
+from gateway.routing.holding import Holding, RouteKey
 from gateway.types import BackendName, EngineKind, RequestCost
+from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from tests.upstream.kv_events.publisher import Publisher, stored
 from tests.upstream.scripted import (
     Exchange,
     Script,
@@ -146,3 +152,27 @@ async def test_accounts_show_in_views() -> None:
 async def test_resends_are_rationed() -> None:
     service = UpstreamService(UpstreamSettings((), resend_floor_per_s=0.0), SteadyClock())
     assert [service.may_retry() for _ in range(11)] == [True] * 10 + [False]
+
+
+async def test_publishers_are_followed_and_asked_what_they_hold() -> None:
+    with Publisher() as publisher:
+        publisher.publish(stored([1] * 9))
+        listening = {"0": {"enable_kv_cache_events": True, "publisher": "zmq", "endpoint": "tcp://127.0.0.1:9"}}
+        announced = {"0": listening["0"] | {"endpoint": publisher.endpoint.replace("127.0.0.1", "*"), "topic": "kv"}}
+        announced["0"]["replay_endpoint"] = publisher.replay_endpoint.replace("127.0.0.1", "*")
+        scripts = [
+            routes(DOCUMENTS | {"/kv_event_sources": json.dumps(each).encode()}) for each in (announced, listening)
+        ]
+        async with ScriptedEngine(scripts[0]) as a, ScriptedEngine(scripts[1]) as b:
+            backends = (BackendSettings(a.url, name="a"), BackendSettings(b.url, name="b"))
+            service = UpstreamService(UpstreamSettings(backends, KvEventsSettings()), SteadyClock())
+            await service.start()
+            try:
+                key = RouteKey(prompt=PromptChains(TokenPrompt(array("Q", [1] * 9))))
+                await until(lambda: A in service.holdings(key))
+                assert service.holdings(key) == {A: Holding(prefix_tokens=8, exact=True)}
+                await service.look_ahead(key)
+                assert service.kv_events is not None
+                assert [facts.backend for facts in service.kv_events.facts()] == [A]
+            finally:
+                await service.stop()

@@ -17,6 +17,7 @@ from gateway.routing.blocks.index import BlockIndex
 from gateway.routing.holding import RouteKey
 from gateway.types import BackendName, EngineKind, KvEventSource
 from gateway.upstream.kv_events.feed import Feed
+from gateway.upstream.kv_events.settings import KvEventsSettings
 
 if TYPE_CHECKING:
     from gateway.upstream.kv_events.follower import Follower, Line
@@ -28,19 +29,6 @@ _ON_LOOP_BLOCKS = 256
 
 class KvEventsMissing(ValueError):
     """KV events are asked for and the library that receives them is not installed."""
-
-
-@dataclass(frozen=True, slots=True)
-class KvEventsSettings:
-    """``listen`` is where publishers that connect by themselves are awaited; they are told apart by topic.
-
-    ``max_blocks`` bounds the index of one backend. ``replay_deadline_s``: a publisher that has not answered by then is
-    taken to keep nothing.
-    """
-
-    listen: str | None = None
-    max_blocks: int = 1 << 20
-    replay_deadline_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

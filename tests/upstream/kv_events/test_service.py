@@ -11,7 +11,8 @@ from gateway.routing.blocks.lookup import PromptChains
 from gateway.routing.blocks.prompt import PlacedImage, TokenPrompt
 from gateway.routing.holding import RouteKey
 from gateway.types import BackendName, EngineKind, KvEventSource
-from gateway.upstream.kv_events.service import Followed, KvEvents, KvEventsSettings
+from gateway.upstream.kv_events.service import Followed, KvEvents
+from gateway.upstream.kv_events.settings import KvEventsSettings
 from tests.upstream.kv_events.publisher import Publisher, stored
 
 A, B = [1] * 9, [2] * 9
