@@ -106,8 +106,9 @@ def gauges(moment: Moment) -> Iterator[Sample]:
 
 
 def _kv_event_gauges(followed: Sequence[FollowedFacts], strangers: int) -> Iterator[Sample]:
-    for each in followed:
-        yield "kv_events_fresh", (each.backend,), float(each.fresh)
+    fresh = sum(each.fresh for each in followed)
+    yield "kv_event_backends", ("fresh",), fresh
+    yield "kv_event_backends", ("behind",), len(followed) - fresh
     yield "kv_blocks", (), sum(each.blocks for each in followed)
     yield "kv_index_bytes", (), sum(each.byte_count for each in followed)
     yield "kv_events_total", ("applied",), sum(each.events for each in followed)

@@ -113,7 +113,7 @@ async def test_what_is_known_of_publishers_is_told() -> None:
         told = {(name, labels): value for name, labels, value in gauges(replace(moment(), kv_events=follower))}
     finally:
         await follower.stop()
-    assert (told["kv_events_fresh", ("a",)], told["kv_blocks", ()]) == (0.0, 0)
+    assert (told["kv_event_backends", ("behind",)], told["kv_blocks", ()]) == (1, 0)
     assert told["kv_event_replays_total", ("unanswered",)] == told["kv_events_total", ("stranger",)] == 0
     declared = {metric.name: metric for metric in DECLARATIONS}
     assert all(len(labels) == len(declared[name].labels) for name, labels in told)

@@ -13,11 +13,11 @@ KV_EVENT_METRICS: tuple[Declaration, ...] = (
         "result",
     ),
     gauge(
-        "kv_events_fresh",
-        "1 while all that a backend published about its KV blocks is known; else it is routed to by belief.",
+        "kv_event_backends",
+        "Backends that publish KV events: all that they said is known (fresh), or not (behind: routed to by belief).",
         "Is routing by prefix exact?",
-        "See kv_event_gaps_total, and whether its event and replay ports can be reached.",
-        "backend",
+        "See kv_event_gaps_total, and whether event and replay ports can be reached.",
+        "state",
     ),
     gauge(
         "kv_blocks", "KV blocks known to be held.", "How much do backends hold?", "Compare upstream.kv_events_blocks."
