@@ -41,10 +41,11 @@ def wait_until(condition: Callable[[], bool], deadline_s: float, what: str) -> N
 class VllmServer:
     """`begin` returns at once, so that several start side by side; `url` answers after `wait_healthy`."""
 
-    def __init__(self, engine_dir: Path, model: str, served_name: str, *flags: str) -> None:
+    def __init__(self, engine_dir: Path, model: str, served_name: str, *flags: str, dev_mode: bool = False) -> None:
         self._model = engine_dir / "models" / model
         self._program = engine_dir / "venv" / "bin" / "python"
         self._flags = (*FLAGS, *flags)
+        self._dev_mode = dev_mode
         self._process: subprocess.Popen[bytes] | None = None
         # Sockets between its processes lie here: their paths must stay below 108 bytes.
         self._folder = Path(tempfile.mkdtemp(prefix="vllm-"))
@@ -77,7 +78,9 @@ class VllmServer:
         processor = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
         # Eager mode covers the model only: counting ranks for logprobs would still call a C++ compiler.
         rest = {"TORCH_COMPILE_DISABLE": "1", "VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(self._folder)}
-        return kept | caches | silent | processor | rest
+        # The endpoints that empty caches are there in this mode only.
+        dev = {"VLLM_SERVER_DEV_MODE": "1"} if self._dev_mode else {}
+        return kept | caches | silent | processor | rest | dev
 
     def wait_healthy(self) -> None:
         """Return when /health is 200; fails with the end of its log when it ends before or takes too long."""
@@ -126,9 +129,17 @@ class VllmServer:
         """`vllm:num_requests_running` now."""
         return int(self.metric("vllm:num_requests_running"))
 
-    def metric(self, name: str) -> float:
-        """The sum of a metric's samples."""
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples, of those with these labels."""
         lines = httpx.get(f"{self.url}/metrics", timeout=30, trust_env=False).text.splitlines()
-        samples = [float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name}{{", f"{name} "))]
-        assert samples, f"no metric {name}"
+        named = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        samples = [float(line.rpartition(" ")[2]) for line in named if all(pair in line for pair in wanted)]
+        assert samples or labels, f"no metric {name}"
         return sum(samples)
+
+    @property
+    def pid(self) -> int:
+        """Of its API server process; the engine's core is another."""
+        assert self._process is not None, "begin() first"
+        return self._process.pid
