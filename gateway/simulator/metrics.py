@@ -107,6 +107,11 @@ class _Page:
         self._head(f"{name}_created", "gauge")
         self._line(f"{name}_created", self._created_s, {})
 
+    def process(self) -> None:
+        """What a server of one process tells of it, and one of several does not."""
+        name = "process_start_time_seconds"
+        self._lines += [f"# HELP {name} Simulated.", f"# TYPE {name} gauge", f"{name} {self._created_s}"]
+
     def text(self) -> str:
         return "\n".join([*self._lines, ""])
 
@@ -165,6 +170,7 @@ def render_vllm(tally: Tally, gauges: Gauges, created_s: float) -> str:
     page.histogram("request_queue_time_seconds", tally.queue_s)
     page.histogram("request_prompt_tokens", tally.request_prompt_tokens)
     page.histogram("request_generation_tokens", tally.request_generation_tokens)
+    page.process()
     return page.text()
 
 

@@ -47,6 +47,7 @@ class PictureLoader:
         self._threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="sim-decode")
         self.queries = 0
         self.hits = 0
+        self.received_bytes = 0
 
     def clear(self) -> None:
         self._cache.clear()
@@ -119,6 +120,7 @@ class PictureLoader:
 
     async def _examine(self, data: bytes) -> tuple[str, Raster]:
         """The SHA-256 of the file and what it shows."""
+        self.received_bytes += len(data)
         is_vllm = self._settings.engine is EngineKind.VLLM
         loop = asyncio.get_running_loop()
         limit = self._settings.max_image_pixels

@@ -271,6 +271,9 @@ async def _state(request: web.Request) -> web.Response:
         "kv_usage": load.kv_usage,
         "used_tokens": load.used_tokens,
         "aborted": core.tally.aborted_requests,
+        "pictures_met": core.loader.queries - core.loader.hits,
+        "pictures_encoded": core.tally.encoder_queries - core.tally.encoder_hits,
+        "picture_bytes": core.loader.received_bytes,
     }
     return json_answer(state)
 

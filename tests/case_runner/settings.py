@@ -113,7 +113,8 @@ def _policies(whole: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "max_input_pixels": whole["image.max_input_pixels"],
             "max_image_bytes": whole["fetch.max_bytes"],
             "background": whole["image.background"],
-        }
+        },
+        "bytes_once": "never",  # the stand-in keeps no pictures, and cases look at what it gets
     }
     if whole["budget.kv_tokens"] is not None:
         default["kv_tokens_in_flight"] = whole["budget.kv_tokens"]
