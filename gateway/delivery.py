@@ -206,6 +206,7 @@ def _spliced(trip: Trip, operations: Sequence[Operation]) -> UpstreamRequest:
         forward_headers(head, keep_authorization=not x.world.has_tenants, readable=trip.wish is not None),
         spliced.chunks,
         spliced.byte_count,
+        trip.facts[0].placement.hex() if trip.facts else "",
     )
 
 

@@ -327,6 +327,7 @@ class UpstreamRequest:
     headers: HeaderList
     body: Sequence[bytes | memoryview]
     body_bytes: int
+    affinity_key: str = ""
 
 
 class UpstreamResponse(Protocol):

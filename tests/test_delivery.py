@@ -44,3 +44,8 @@ def test_a_refusal_with_nowhere_to_go_is_relayed_as_it_is() -> None:
 def test_no_connection_anywhere_is_unreachable_with_a_time_to_come_back() -> None:
     error = refused(SETTINGS["not connected to either"])
     assert (error.code, error.retry_after_s) == ("backend_unreachable", 1.0)
+
+
+def test_the_first_picture_is_what_a_router_behind_may_place_by() -> None:
+    assert traveled(SETTINGS["two images"]).upstream.sent[0][1].affinity_key == bytes(16).hex()
+    assert traveled(SETTINGS["text"]).upstream.sent[0][1].affinity_key == ""

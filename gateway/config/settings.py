@@ -74,6 +74,11 @@ class BackendConfig:
         "The part of a request it computes: all of it, pictures for consumers, or a prompt for decoders.",
         choices=("full", "encoder", "consumer", "prefill", "decode"),
     )
+    lend_affinity: str | None = setting(
+        None,
+        "Where a router stands there: sglang-router, vllm-router, or the header by which it hashes; it is sent the "
+        "first image's identity.",
+    )
     bootstrap_port: int = setting(
         8998, "Where SGLang's prefill meets its decoders (--disaggregation-bootstrap-port).", minimum=1, maximum=65535
     )

@@ -58,6 +58,14 @@ class Outgoing:
     stripped: int
 
 
+def lend(
+    received: HeaderList, hop: tuple[tuple[str, str], ...], name: str, key: str
+) -> tuple[HeaderList, tuple[tuple[str, str], ...]]:
+    """The headers for a router that places requests by the header ``name``: ours (none without a ``key``), no other."""
+    others = [pair for pair in received if pair[0].lower() != name]
+    return others, (*hop, (name, key)) if key else hop
+
+
 def outgoing(received: HeaderList, hop: Sequence[tuple[str, str]], *, keep_authorization: bool) -> Outgoing:
     """The client's end-to-end headers behind the hop's own (Host, the backend's key)."""
     headers = list(hop)

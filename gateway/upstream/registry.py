@@ -149,7 +149,8 @@ class Backend:
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
             returns=self.returns,
             role=settings.role,
-            takes_ids=settings.takes_ids,
+            # Behind a router there is more than one cache.
+            takes_ids=settings.takes_ids if settings.lend_affinity is None else bool(settings.takes_ids),
             image_cache_bytes=settings.image_cache_bytes,
             bootstrap_port=settings.bootstrap_port,
         )

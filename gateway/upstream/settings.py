@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,6 +11,11 @@ from gateway.types import BackendName, BackendRole, EngineKind
 from gateway.upstream.kv_events.settings import KvEventsSettings
 
 NO_KV_EVENTS = "off"
+
+
+# sglang-router 0.3.2 with --policy manual; vllm-router 0.1.17 with consistent_hash or sticky_least_loaded.
+ROUTING_HEADERS = {"sglang-router": "x-smg-routing-key", "vllm-router": "x-session-id"}
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +32,7 @@ class BackendSettings:
     engine: EngineKind | Literal["auto"] = "auto"
     role: BackendRole = BackendRole.FULL
     bootstrap_port: int = 8998
+    lend_affinity: str | None = None
     api_key: str | None = field(default=None, repr=False)
     max_pixels: int | None = None
     context_tokens: int | None = None
@@ -56,12 +63,21 @@ class BackendSettings:
             raise ValueError("credentials do not belong into a backend's url; use api_key")
         if parts.scheme == "http" and (self.tls_ca_file or self.tls_cert_file or self.tls_key_file):
             raise ValueError(f"tls files are of no use for {self.url!r}: its url must begin with https://")
+        if self.lend_affinity is not None and not _HEADER_NAME.fullmatch(self.lend_affinity):
+            raise ValueError(f"lend_affinity names a router or a header, not {self.lend_affinity!r}")
         if self.tls_key_file and not self.tls_cert_file:
             raise ValueError("tls_key_file needs tls_cert_file, whose key it is")
 
     @property
     def is_https(self) -> bool:
         return urlsplit(self.url).scheme == "https"
+
+    @property
+    def affinity_header(self) -> str | None:
+        """The header by which the router behind this address places requests, in lower case."""
+        return (
+            None if self.lend_affinity is None else ROUTING_HEADERS.get(self.lend_affinity, self.lend_affinity).lower()
+        )
 
     @property
     def origin(self) -> str:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.upstream.headers import incoming, outgoing
+from gateway.upstream.headers import incoming, lend, outgoing
 
 KEPT = [("X-Request-Id", "req-42"), ("traceparent", "00-1-2-01"), ("X-Two", "1"), ("X-Two", "2"), ("Cookie", "a=b")]
 
@@ -85,3 +85,13 @@ def test_a_second_hop_finds_nothing_more_to_drop(received: list[tuple[str, str]]
 def test_doubles_go_out_under_one_spelling_so_that_none_is_lost() -> None:
     sent = outgoing((("X-A", "1"), ("x-a", "2"), ("B", "3"), ("X-a", "4")), (), keep_authorization=False)
     assert sent.headers == [("X-A", "1"), ("X-A", "2"), ("B", "3"), ("X-A", "4")]
+
+
+def test_a_router_is_lent_our_key_and_no_client_s() -> None:
+    received = [("X-Session-ID", "mine"), ("accept", "*/*")]
+    others, hop = lend(received, (("Authorization", "Bearer k"),), "x-session-id", "ab")
+    assert outgoing(others, hop, keep_authorization=False).headers == [
+        ("Authorization", "Bearer k"), ("x-session-id", "ab"), ("accept", "*/*"),
+    ]  # fmt: skip
+    others, hop = lend(received, (), "x-session-id", "")
+    assert (list(others), hop) == ([("accept", "*/*")], ())

@@ -68,6 +68,12 @@ def test_helpers_take_no_requests() -> None:
     assert registry().helpers(0.0) == ()
 
 
+def test_behind_a_router_nobody_answers_for_ids() -> None:
+    lent = BackendSettings("http://a", name="a", lend_affinity="vllm-router")
+    told = BackendSettings("http://b", name="b", lend_affinity="vllm-router", takes_ids=True)
+    assert [view.takes_ids for view in registry(lent, told).views(0.0)] == [False, True]
+
+
 def test_marks_down_up_and_draining() -> None:
     backends = registry()
     backend = only(backends)

@@ -38,3 +38,12 @@ def test_two_backends_of_one_name_are_refused() -> None:
 
 def test_keys_are_not_shown() -> None:
     assert "secret" not in repr(BackendSettings("http://a", api_key="secret"))
+
+
+def test_a_router_is_named_or_its_header_is() -> None:
+    found = [BackendSettings("http://a", lend_affinity=name).affinity_header for name in (
+        None, "sglang-router", "vllm-router", "X-Hash-Key",
+    )]  # fmt: skip
+    assert found == [None, "x-smg-routing-key", "x-session-id", "x-hash-key"]
+    with pytest.raises(ValueError, match="lend_affinity"):
+        BackendSettings("http://a", lend_affinity="no header")

@@ -98,7 +98,11 @@ class Transport:
     async def _exchange(
         self, backend: Backend, request: UpstreamRequest, upload: Upload | None, stall: asyncio.Timeout
     ) -> EngineResponse:
-        outgoing = headers.outgoing(request.headers, self._hop(backend), keep_authorization=self._keeps_keys(backend))
+        received_headers, hop = request.headers, self._hop(backend)
+        lent = backend.settings.affinity_header
+        if lent is not None:
+            received_headers, hop = headers.lend(received_headers, hop, lent, request.affinity_key)
+        outgoing = headers.outgoing(received_headers, hop, keep_authorization=self._keeps_keys(backend))
         try:
             async with stall:
                 if upload is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -128,3 +129,13 @@ async def test_the_engine_gets_its_own_key_or_the_clients_if_told(
         await whole(response)
         assert engine.exchanges[0].headers("authorization") == expected
         assert engine.exchanges[0].headers("x-vllm-priority") == []
+
+
+@pytest.mark.parametrize(("router", "name"), [("sglang-router", "x-smg-routing-key"), ("vllm-router", "x-session-id")])
+async def test_a_router_gets_our_routing_key_and_an_engine_none(router: str, name: str) -> None:
+    request = replace(post(b"{}", headers=(*JSON, (name, "the client's"))), affinity_key="ab" * 16)
+    async with ScriptedEngine(answering(json_response(b"{}"))) as engine:
+        for lent in (router, None):
+            async with opened(engine.url, lend_affinity=lent) as (transport, backend):
+                await whole(await transport.forward(backend, request))
+        assert [exchange.headers(name) for exchange in engine.exchanges] == [["ab" * 16], []]

@@ -25,8 +25,9 @@ async def opened(
     response_timeout_s: float = 10.0,
     idle_timeout_s: float = 10.0,
     forward_authorization: bool = False,
+    lend_affinity: str | None = None,
 ) -> AsyncIterator[tuple[Transport, Backend]]:
-    backend_settings = BackendSettings(url, engine=engine, api_key=api_key)
+    backend_settings = BackendSettings(url, engine=engine, api_key=api_key, lend_affinity=lend_affinity)
     settings = UpstreamSettings(
         (backend_settings,),
         response_timeout_s=response_timeout_s,
