@@ -20,11 +20,12 @@ from gateway.policy.effective import Coordinates, Disclosure, EffectivePolicy
 from gateway.record import RequestHead
 from gateway.splice.edit import Operation, RemoveMember, SetMember, SetString, SetValue, edit, splice
 from gateway.splice.skeleton import Skeleton, cut
-from gateway.types import Answer, AnswerText, Call, HeaderList, ImagePlan, Json, LongString, Pointer, Span
+from gateway.types import Answer, AnswerText, Call, HeaderList, ImagePlan, Json, JsonObject, LongString, Pointer, Span
 
 COORDINATES_HEADER = "x-vlmgw-coordinates"
 DISCLOSURE_HEADER = "x-vlmgw-disclosure"
 MEMBER = "vlmgw"
+_USAGE_PLACES: tuple[tuple[str, ...], ...] = (("usage",), ("response", "usage"), ("message", "usage"))
 # A body or an event beyond this is relayed as it is: no answer of text is so long.
 _MOST_BYTES = 16 * 1024 * 1024
 _BOUNDARY = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
@@ -33,10 +34,11 @@ _DATA = re.compile(rb"(?:^|(?<=[\r\n]))data:[ ]?([^\r\n]*)")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is to be done to an answer. ``member`` is the JSON of the disclosure."""
+    """What is to be done to an answer. ``member`` is the JSON of the disclosure, told in the answer or in its usage."""
 
     frame: Frame | None
     member: bytes | None
+    is_in_usage: bool = False
 
 
 def wish_of(
@@ -52,8 +54,9 @@ def wish_of(
     coordinates = _asked(head, COORDINATES_HEADER, Coordinates, policy.answer_coordinates)
     disclosure = _asked(head, DISCLOSURE_HEADER, Disclosure, policy.disclosure)
     frame = _frame(policy, served, plans) if coordinates is Coordinates.ORIGINAL else None
-    member = _member(served, call, plans, frame) if disclosure is Disclosure.BODY else None
-    return None if frame is None and member is None else Wish(frame, member)
+    is_in_usage = disclosure is Disclosure.USAGE
+    member = None if disclosure is Disclosure.HEADERS else _member(served, call, plans, frame, with_sums=is_in_usage)
+    return None if frame is None and member is None else Wish(frame, member, is_in_usage)
 
 
 def _asked(head: RequestHead, name: str, kind: type[Coordinates] | type[Disclosure], default: str) -> str:
@@ -79,7 +82,9 @@ def _frame(policy: EffectivePolicy, served: ServedModel, plans: Sequence[ImagePl
     return frames.pop()
 
 
-def _member(served: ServedModel, call: Call, plans: Sequence[ImagePlan], frame: Frame | None) -> bytes:
+def _member(
+    served: ServedModel, call: Call, plans: Sequence[ImagePlan], frame: Frame | None, *, with_sums: bool
+) -> bytes:
     images = [
         {
             "part": part.name,
@@ -93,7 +98,11 @@ def _member(served: ServedModel, call: Call, plans: Sequence[ImagePlan], frame: 
         for part, plan in zip(call.images, plans, strict=False)
     ]
     form = served.checkpoint.coordinates
-    told: dict[str, object] = {"images": images}
+    told: dict[str, object] = {}
+    if with_sums:
+        tokens = sum(plan.after.tokens for plan in plans)
+        told = {"image_tokens": tokens, "image_tokens_saved": sum(plan.before.tokens for plan in plans) - tokens}
+    told["images"] = images
     if form is not CoordinateForm.NONE:
         told["coordinates"] = "original" if frame is not None else form.value
     return json.dumps(told).encode()
@@ -159,8 +168,9 @@ class AnswerEditor:
         operations: list[Operation] = []
         if self._wish.frame is not None:
             operations += self._mapped(whole, skeleton, answer, self._wish.frame)
-        if self._member is not None:
-            operations.append(SetMember((), MEMBER, self._member))
+        place = _usage_place(skeleton.tree) if self._wish.is_in_usage else ()
+        if self._member is not None and place is not None:
+            operations.append(SetMember(place, MEMBER, self._member))
             self._member = None
         before = self._before(answer)
         if not operations:
@@ -206,6 +216,17 @@ class AnswerEditor:
             at = Span(line.start(1), line.end(1))
             out += _spliced(event, at, cut(event, at.start, at.stop), held)
         return out
+
+
+def _usage_place(tree: JsonObject) -> Pointer | None:
+    """Where an answer or event has its usage: at its top, or in the response or message that it holds."""
+    for place in _USAGE_PLACES:
+        value: Json = tree
+        for step in place:
+            value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, dict):
+            return place
+    return None
 
 
 def _ends(channel: str, answer: Answer) -> bool:

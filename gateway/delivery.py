@@ -48,6 +48,7 @@ from gateway.quota.claim import Used
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
 from gateway.splice.edit import Operation, edit, splice
+from gateway.stream_usage import stripper_for
 from gateway.trip import Trip
 from gateway.types import (
     BackendRole,
@@ -203,7 +204,9 @@ def _spliced(trip: Trip, operations: Sequence[Operation]) -> UpstreamRequest:
         head.method,
         head.path,
         head.query,
-        forward_headers(head, keep_authorization=not x.world.has_tenants, readable=trip.wish is not None),
+        forward_headers(
+            head, keep_authorization=not x.world.has_tenants, readable=trip.wish is not None or trip.call.hides_usage
+        ),
         spliced.chunks,
         spliced.byte_count,
         trip.facts[0].placement.hex() if trip.facts else "",
@@ -221,10 +224,12 @@ async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse) -> 
         record.status = response.status
     editor = editor_for(trip.wish, x.dialect, response.status, response.headers)
     record.coordinates = told_coordinates(trip.wish, editor)
+    stripper = stripper_for(trip.call, response.status, response.headers)
     headers = response_headers(record, decision, response.headers)
     record.first_byte_s = x.ports.clock.now_s()
-    await client.start(response.status, headers, response.content_length if editor is None else None)
-    tail = await pump(client, response, editor, record, x.ports.clock)
+    editors = [each for each in (stripper, editor) if each is not None]
+    await client.start(response.status, headers, None if editors else response.content_length)
+    tail = await pump(client, response, editors, record, x.ports.clock)
     x.watch.lap("relay")
     return tail
 

@@ -48,6 +48,7 @@ from gateway.ports import (
     SourceRef,
 )
 from gateway.splice.skeleton import Skeleton, cut
+from gateway.stream_usage import with_usage
 from gateway.trip import Exchange, Trip
 from gateway.types import (
     Call,
@@ -76,7 +77,7 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
         watch.lap("read")
         policy = frame.policy_for(x.world, caller, client.head, call)
         frame.note_policy(record, policy)
-        call = with_parameters(policy, call, skeleton.tree)
+        call = with_usage(policy, x.dialect.name, with_parameters(policy, call, skeleton.tree), skeleton.tree)
         views = ports.upstream.views()
         served = served_model(x.world.book, policy, views)
         frame.note_served(record, served)

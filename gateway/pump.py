@@ -7,8 +7,9 @@ response's head (``journey``), what an editor does (``answer``), what usage is w
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from typing import Protocol
 
-from gateway.answer import AnswerEditor
 from gateway.ports import Client, Clock, UpstreamResponse
 from gateway.record import ExchangeRecord
 
@@ -16,10 +17,19 @@ from gateway.record import ExchangeRecord
 USAGE_TAIL_BYTES = 64 * 1024
 
 
+class Editor(Protocol):
+    """Changes a response on its way: bytes in, what may go on out; at the end, what was held back."""
+
+    def feed(self, chunk: bytes, /) -> bytes: ...
+    def finish(self) -> bytes: ...
+
+
 async def pump(
-    client: Client, response: UpstreamResponse, editor: AnswerEditor | None, record: ExchangeRecord, clock: Clock
+    client: Client, response: UpstreamResponse, editors: Sequence[Editor], record: ExchangeRecord, clock: Clock
 ) -> bytes:
     """Relay the whole body and finish the client's response; returns the backend's last bytes, unedited.
+
+    Each editor is given what the one before lets pass.
 
     Raises what the backend's and the client's connections raise.
     """
@@ -33,9 +43,14 @@ async def pump(
         tail_bytes += len(chunk)
         while tail_bytes - len(tail[0]) >= USAGE_TAIL_BYTES:
             tail_bytes -= len(tail.popleft())
-        if told := chunk if editor is None else editor.feed(chunk):
-            await client.write(told)
-    if editor is not None and (rest := editor.finish()):
+        for editor in editors:
+            chunk = editor.feed(chunk)  # what one lets pass is the next one's chunk
+        if chunk:
+            await client.write(chunk)
+    rest = b""
+    for editor in editors:
+        rest = (editor.feed(rest) if rest else b"") + editor.finish()
+    if rest:
         await client.write(rest)
     await client.finish()
     return b"".join(tail)

@@ -321,3 +321,22 @@ def test_only_what_can_be_read_is_edited(
     editor = editor_for(wish, OpenAIChat(), status, headers)
     assert (editor is not None) == edits
     assert told_coordinates(wish, editor) == (None if wish is None else "original" if edits else "model")
+
+
+@pytest.mark.parametrize(
+    ("told", "place"),
+    [
+        ({"choices": [], "usage": {"prompt_tokens": 1}}, ("usage",)),
+        ({"type": "response.completed", "response": {"usage": {"input_tokens": 1}}}, ("response", "usage")),
+        ({"type": "message_start", "message": {"usage": {"input_tokens": 1}}}, ("message", "usage")),
+    ],
+)
+def test_sums_are_told_in_the_usage_wherever_it_stands(told: dict[str, Any], place: tuple[str, ...]) -> None:
+    editor = AnswerEditor(Wish(None, b'{"image_tokens":4}', is_in_usage=True), OpenAIChat(), streamed=True)
+    first = b'data: {"choices":[{"index":0,"delta":{}}],"usage":null}\n\n'
+    out = editor.feed(first + b"data: " + json.dumps(told).encode() + b"\n\n") + editor.finish()
+    assert out.startswith(first)
+    found = json.loads(out[len(first) :].removeprefix(b"data: "))
+    for step in place:
+        found = found[step]
+    assert found["vlmgw"] == {"image_tokens": 4}

@@ -23,7 +23,7 @@ def pumped(pieces: list[bytes], editor: AnswerEditor | None = None) -> tuple[Fak
     record, tails = ExchangeRecord(RequestId("r"), "d", "/", 0.0), []
 
     async def work() -> None:
-        tails.append(await pump(client, response, editor, record, FakeClock()))
+        tails.append(await pump(client, response, [] if editor is None else [editor], record, FakeClock()))
 
     assert drive(work()).escaped is None
     return client, record, tails[0]

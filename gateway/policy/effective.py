@@ -154,6 +154,14 @@ class Disclosure(StrEnum):
 
     HEADERS = "headers"
     BODY = "body"
+    USAGE = "usage"
+
+
+class StreamUsage(StrEnum):
+    """Whether streams whose clients ask for no usage are settled by estimate, or by usage asked for on their behalf."""
+
+    ASKED = "asked"
+    SETTLE = "settle"
 
 
 class CacheSalt(StrEnum):
@@ -297,6 +305,7 @@ class EffectivePolicy(RuleValues):
     bytes_once: BytesOnce
     engine_fields: EngineFields
     allowed_models: tuple[str, ...] | None
+    stream_usage: StreamUsage
     reasons: Mapping[str, str]
     policy_version: str
     parameters: tuple[tuple[tuple[str, ...], str], ...] = ()

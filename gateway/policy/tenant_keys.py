@@ -20,6 +20,7 @@ from gateway.policy.effective import (
     ImageScope,
     Mode,
     Profile,
+    StreamUsage,
     Urgency,
 )
 from gateway.policy.mappings import ActionsByField, joined_fields
@@ -92,6 +93,13 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
         "Seconds a request waits: for budget before 429, for image workers before 503.",
         Seconds(600),
         10.0,
+        True,
+    ),
+    TenantKey(
+        "stream_usage",
+        "`settle` asks engines for the usage of streams whose clients do not, and keeps it from them.",
+        Choice(StreamUsage),
+        StreamUsage.ASKED,
         True,
     ),
     TenantKey("hosts", "Hosts from which images may be fetched.", Hosts(), None, True),

@@ -120,7 +120,8 @@ class Call:
     engine adds messages that it has kept, so its counts are not of this request alone. ``omitted`` are images that the
     policy left out; texts go in their places.
 
-    ``additions`` are members that the model's alias gives it: where, the key, the value as JSON.
+    ``additions`` are members that the model's alias gives it: where, the key, the value as JSON. ``hides_usage``: its
+    usage was asked for by us alone, and goes no further.
 
     ``prompts`` is how many prompts share what is counted (None: how long one may be is the engine's to say, which may
     cut it short), ``token_ids`` how many tokens came as ids. Not ``is_chat``: no conversation in the model's template
@@ -146,6 +147,7 @@ class Call:
     output_limit_field: str = "max_tokens"
     prompt_field: str = "messages"
     additions: tuple[tuple[Pointer, str, bytes], ...] = ()
+    hides_usage: bool = False
     prompts: int | None = 1
     token_ids: int = 0
     is_chat: bool = True

@@ -9,7 +9,7 @@ from gateway.policy.values import Choice
 RULE = Rule(
     key="disclosure",
     summary="`body`: the response's JSON (of a stream, its first event) gets a member `vlmgw` with all images' sizes, "
-    "scale and tokens; the header `x-vlmgw-disclosure` asks for either.",
+    "scale and tokens; `usage`: its usage gets it, with the sums; the header `x-vlmgw-disclosure` asks for either.",
     kind=Choice(Disclosure),
     default=Disclosure.HEADERS,
 )
