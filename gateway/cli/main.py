@@ -11,6 +11,7 @@ from gateway.cli.demo import demo
 from gateway.cli.estimate import estimate
 from gateway.cli.inspect import doctor, explain
 from gateway.cli.keys import hash_key_command
+from gateway.cli.logs import logs
 from gateway.cli.process import process
 from gateway.cli.serve import serve
 from gateway.cli.simulate import simulate
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive):
+for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive, logs):
     app.command()(command)
 app.command(name="hash-key")(hash_key_command)
 app.command(

@@ -1,22 +1,20 @@
 """``vlm-gateway simulate``: access logs under other policies, and what shadow mode found.
 
-Decided here: how logs are read (plain, gzip, standard input, one line at a time), and what is said of lines that cannot
-be. Not decided here: what becomes of a request (``replay``), how it is shown (``simulated``).
+Decided here: what is said of lines that cannot be read. Not decided here: how a log is opened (``logfile``), what
+becomes of a request (``replay``), how it is shown (``simulated``).
 """
 
 from __future__ import annotations
 
-import gzip
-import sys
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO, cast
+from typing import Annotated
 
 import typer
 
 from gateway.cli.estimate import load_policy_set
+from gateway.cli.logfile import MOST_LINE_BYTES, opened
 from gateway.cli.output import fail, say, show_json
 from gateway.cli.serve import settings_from
 from gateway.cli.simulated import Read, chart, report, shadow_report, show, show_shadow
@@ -27,10 +25,7 @@ from gateway.replay.run import Replayer
 from gateway.replay.tally import Prices, Shadowed, Tally, place_of
 from gateway.wiring import load_world
 
-# Access lines have a few KB; what is longer is none.
-_MOST_LINE_BYTES = 1 << 20
 _BAD_LINES_TOLD = 10
-_GZIP = b"\x1f\x8b"
 
 
 def simulate(  # noqa: PLR0913, PLR0917  # one parameter per flag
@@ -118,10 +113,10 @@ def _shadowed(logs: list[str], read: Read) -> list[Shadowed]:
 def _exchanges(logs: list[str], read: Read) -> Iterator[tuple[str, Exchange]]:
     """Every exchange with its place; what cannot be read is noted and passed over."""
     for name in logs:
-        with _opened(name) as stream:
+        with opened(name) as stream:
             number = 0
             try:
-                while raw := stream.readline(_MOST_LINE_BYTES):
+                while raw := stream.readline(MOST_LINE_BYTES):
                     number += 1
                     read.lines += 1
                     try:
@@ -134,23 +129,6 @@ def _exchanges(logs: list[str], read: Read) -> Iterator[tuple[str, Exchange]]:
                         yield f"{name}:{number}", line
             except (EOFError, OSError, zlib.error) as error:
                 read.note_bad(f"{name}:{number + 1}: {error}")
-
-
-@contextmanager
-def _opened(name: str) -> Iterator[BinaryIO]:
-    """A log as a stream of bytes. Exits with a message where there is none."""
-    if name == "-":
-        yield sys.stdin.buffer
-        return
-    try:
-        with Path(name).open("rb") as stream:
-            if stream.peek(2)[:2] != _GZIP:
-                yield stream
-                return
-            with gzip.open(stream) as unpacked:
-                yield cast("BinaryIO", unpacked)
-    except OSError as error:  # of opening: whoever reads sees to what comes later
-        raise fail(f"{name}: cannot be read: {error.strerror}", code=2) from None
 
 
 def _tell_bad(read: Read) -> None:

@@ -16,8 +16,7 @@ from tests.simulator import drawn
 
 COMMANDS = {
     "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "simulate",
-    "adaptive",
-    "version",
+    "adaptive", "logs", "version",
 }  # fmt: skip
 # Nobody listens on the discard port here; a connection is refused at once.
 NOBODY = "http://127.0.0.1:9"
@@ -36,9 +35,9 @@ class Ran:
         return json.loads(self.out)
 
 
-def run(*arguments: str) -> Ran:
+def run(*arguments: str, stdin: str | None = None) -> Ran:
     """In this process."""
-    result = CliRunner().invoke(app, list(arguments))
+    result = CliRunner().invoke(app, list(arguments), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)

@@ -1,0 +1,91 @@
+"""``logs``: one row a request, filters, and nothing lost of what is no line of ours."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.logs import Wanted, exchange_row
+from gateway.types import Size
+from tests.cli.command import run
+from tests.policy.examples import policy_set
+from tests.replay.examples import line_of, recorded
+
+SERVED = line_of(recorded(policy_set(default="rules: {max_pixels: 100000}\n"), Size(4032, 3024), Size(64, 64)))
+LINE = json.loads(SERVED)
+REFUSED = json.dumps({
+    "time": 1.5, "event": "exchange", "request_id": "r2", "status": 400, "outcome": "rejected",
+    "code": "too_many_images", "rule": "max_images", "total_ms": 3.25, "tenant": "acme",
+    "stages_ms": {"read": 1.0, "check": 2.25},
+})  # fmt: skip
+WARNED = json.dumps({"time": 2.0, "level": "warning", "event": "backend_down", "backend": "b:1", "returns": 2})
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "gateway.log"
+    lines = [b"Serving 2 backend(s).", SERVED, b"2026-11-29T10:00:00Z stdout F " + REFUSED.encode(), WARNED.encode()]
+    path.write_bytes(b"\n".join([*lines, b"{broken", b'{"event": 3}']) + b"\n")
+    return path
+
+
+def test_every_line_is_a_row(log: Path) -> None:
+    done = run("logs", str(log))
+    assert done.code == 0
+    serving, served, refused, warned, broken, other = done.out.splitlines()
+    assert (serving, broken, other) == ("Serving 2 backend(s).", "{broken", '{"event": 3}')
+    assert LINE["request_id"] in served
+    assert f"({LINE['decision']})" in served
+    assert "2 images (" in served
+    assert "image tokens" in served
+    assert "400 rejected" in refused
+    assert "acme  too_many_images max_images  r2" in refused
+    assert "warning backend_down  backend=b:1  returns=2" in warned
+
+
+def test_only_what_is_asked_for(log: Path) -> None:
+    for flags in (("--tenant", "acme"), ("--failed",), ("--code", "too_many_images"), ("--request", "r2")):
+        (row,) = run("logs", str(log), *flags).out.splitlines()
+        assert "too_many_images" in row
+    assert run("logs", str(log), "--tenant", "nobody").out == ""
+    told = run("logs", str(log), "--level", "error").out
+    assert "backend_down" not in told
+    assert "r2" in told
+
+
+def test_stages_come_with_the_longest_first(log: Path) -> None:
+    _, stages = run("logs", str(log), "--failed", "--stages").out.splitlines()
+    assert stages.strip() == "check 2.2  read 1.0"
+
+
+def test_json_is_the_lines_themselves(log: Path) -> None:
+    lines = run("logs", str(log), "--json").out.splitlines()
+    assert [json.loads(line) for line in lines] == [LINE, json.loads(REFUSED), json.loads(WARNED)]
+
+
+def test_gzip_and_standard_input(log: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "old.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    assert run("logs", str(packed)).out == run("logs", str(log)).out
+    assert run("logs", stdin=log.read_text()).out == run("logs", str(log)).out
+
+
+def test_wrong_usage(log: Path, tmp_path: Path) -> None:
+    for arguments, told in (
+        ((str(tmp_path / "none"),), "cannot be read"),
+        ((str(log), "--level", "loud"), "--level loud"),
+        ((str(log), str(log), "--follow"), "one file"),
+    ):
+        done = run("logs", *arguments)
+        assert done.code == 2
+        assert told in done.err
+
+
+def test_odd_values_do_not_stop_the_reading() -> None:
+    odd = {"event": "exchange", "images": [], "estimate": 3, "stages_ms": None, "time": "?", "total_ms": None}
+    assert "---" in exchange_row(odd).plain
+    assert not Wanted(slower_ms=1).takes(odd)
+    assert Wanted().takes(odd)
