@@ -22,7 +22,6 @@ from gateway.api.admin import AdminServer, AdminView
 from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import models_answer
-from gateway.api.server import DataServer
 from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
@@ -35,6 +34,7 @@ from gateway.ferry import ferry
 from gateway.gauges import Canary, Moment, gauges, store_observer
 from gateway.handover import answer_prepared
 from gateway.journey import travel
+from gateway.listening import cors_of, data_server, forwarding_of, tls_of, watched_files
 from gateway.loop import MonotonicClock, UnawaitedErrors, spare_the_collector
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
@@ -106,6 +106,7 @@ class Gateway:
         self._second = asyncio.Event()
         self._tokens = tokens_of(settings, self._on_issuer_failure)
         self._parsed = Parsed()
+        self._tls = tls_of(settings.server)
         self._reloader = Reloader(settings, self._load, self._log, reread)
         self._tasks: list[asyncio.Task[None]] = []
         media = media_settings(settings, key)
@@ -142,7 +143,10 @@ class Gateway:
         )
 
     def _load(self, settings: Settings, earlier: World | None) -> World:
-        return load_world(settings, self._key, earlier, self._tokens, self._parsed)
+        world = load_world(settings, self._key, earlier, self._tokens, self._parsed)
+        if self._tls is not None:
+            self._tls.check()
+        return world
 
     @property
     def settings(self) -> Settings:
@@ -203,6 +207,8 @@ class Gateway:
             is_draining=self._draining.is_set,
             slab=self._media.slab,
             body_silence_s=self.settings.server.body_timeout_s,
+            forwarding=forwarding_of(self.settings.server),
+            cors=cors_of(self.settings.server),
         )
 
     def _on_task(self, task: TaskFacts) -> None:
@@ -226,13 +232,7 @@ class Gateway:
         if self._shared is not None:
             await self._shared.start()
         await self._upstream.start()
-        self._data = DataServer(
-            DataHandler(self._edge()),
-            host=server.host,
-            port=server.port,
-            keepalive_timeout_s=server.keepalive_timeout_s,
-            reuse_port=self._reuse_port,
-        )
+        self._data = data_server(server, DataHandler(self._edge()), self._tls, reuse_port=self._reuse_port)
         data_port = await self._data.start()
         self._metrics.sample(self._gauges)
         view = AdminView(
@@ -305,11 +305,15 @@ class Gateway:
 
     async def reload(self) -> list[str]:
         """Swap in a complete new world, or change nothing and say why. Returns the problems."""
-        return await self._reloader.reload()
+        problems = await self._reloader.reload()
+        if not problems and self._tls is not None:
+            self._tls.renew()
+        return problems
 
     def _watched(self) -> list[Path]:
         policies = self.settings.policies
-        return [Path(path) for path in (policies, self._config_file) if path is not None]
+        files = [Path(path) for path in (policies, self._config_file) if path is not None]
+        return files + watched_files(self.settings.server)
 
     def _on_issuer_failure(self, reason: str) -> None:
         self._log.limited("warning", "token_issuer_unreachable", reason=reason)

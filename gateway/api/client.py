@@ -42,13 +42,16 @@ class HttpClient:
         *,
         body_silence_s: float,
         is_closing: Callable[[], bool],
+        dress: Callable[[HeaderList], HeaderList] | None = None,
     ) -> None:
+        """``dress`` has the last word on the headers of an answer (CORS, Via)."""
         self._request = request
         self._head = head
         self._dialect = dialect
         self._uploads = uploads
         self._body_silence_s = body_silence_s
         self._is_closing = is_closing
+        self._dress = dress
         self._response: web.StreamResponse | None = None
         self._is_event_stream = False
         self._invited = False
@@ -73,6 +76,10 @@ class HttpClient:
     def left(self) -> bool:
         transport = self._request.transport
         return transport is None or transport.is_closing()
+
+    def speak_plainly(self) -> None:
+        """From here on headers are complete as they are given."""
+        self._dress = None
 
     async def read(self, limit_bytes: int) -> Body:
         return await read_body(self._request, self._uploads, limit_bytes, self._body_silence_s)
@@ -117,7 +124,7 @@ class HttpClient:
     async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
         # The constructor would copy the headers once more.
         response = Relayed(status=status)
-        response.headers.extend(headers)
+        response.headers.extend(headers if self._dress is None else self._dress(headers))
         if content_length is not None:
             response.content_length = content_length
         if self._is_closing():
@@ -152,9 +159,10 @@ class HttpClient:
         self.close()
         request_id = self._head.request_id
         if self._response is None:
+            told = error_headers(error, request_id)
             self._response = response = web.Response(
                 status=error.told_status,
-                headers=CIMultiDict([("Server", SERVER), *error_headers(error, request_id)]),
+                headers=CIMultiDict([("Server", SERVER), *(told if self._dress is None else self._dress(told))]),
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",
             )

@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 from aiohttp import web
 
 from gateway.api.client import HttpClient
+from gateway.api.cors import Cors
+from gateway.api.forwarding import Forwarding, Hop
 from gateway.api.models import wants_anthropic
 from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
@@ -26,7 +28,7 @@ from gateway.handover import path_of
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
-from gateway.types import RequestId
+from gateway.types import HeaderList, RequestId
 
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
 
@@ -55,6 +57,8 @@ class Edge:
     slab: Slab
     body_silence_s: float
     upload_grace_s: float = GRACE_S
+    forwarding: Forwarding | None = None
+    cors: Cors | None = None
 
 
 def request_head(request: web.BaseRequest) -> RequestHead:
@@ -84,9 +88,23 @@ class DataHandler:
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
         self._uploads = Uploads(edge.slab, edge.upload_grace_s)
+        self._dresses = edge.cors is not None or (edge.forwarding is not None and edge.forwarding.via is not None)
+
+    def _dress(self, request: web.BaseRequest) -> Callable[[HeaderList], HeaderList]:
+        """What configuration adds to an answer's headers."""
+        cors, forwarding, origin = self._edge.cors, self._edge.forwarding, request.headers.get("Origin")
+
+        def dress(headers: HeaderList) -> HeaderList:
+            passed = headers if forwarding is None else [*headers, *forwarding.response_headers()]
+            return passed if cors is None else cors.answered(origin, passed)
+
+        return dress
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         head = request_head(request)
+        if self._edge.forwarding is not None:
+            hop = Hop(request.remote or "", request.scheme, request.headers.get("Host", ""))
+            head = replace(head, headers=tuple(self._edge.forwarding.request_headers(head.headers, hop)))
         route = find_route(head.path)
         dialect = _dialect_for(route, head)
         if route is not None and route.kind is RouteKind.PREPARE:
@@ -94,7 +112,13 @@ class DataHandler:
             dialect = dialect_of(head.path) or dialect
         edge = self._edge
         client = HttpClient(
-            request, head, dialect, self._uploads, body_silence_s=edge.body_silence_s, is_closing=edge.is_draining
+            request,
+            head,
+            dialect,
+            self._uploads,
+            body_silence_s=edge.body_silence_s,
+            is_closing=edge.is_draining,
+            dress=self._dress(request) if self._dresses else None,
         )
         try:
             await self._answer(client, route, dialect)
@@ -112,6 +136,8 @@ class DataHandler:
             await edge.refuse(client, "unknown", error)
         elif route is None:
             await edge.refuse(client, "unknown", RouteNotFound(f"The gateway has no path {head.path[:128]!r}."))
+        elif head.method == "OPTIONS" and edge.cors is not None:
+            await self._preflight(client, edge.cors, route)
         elif head.method not in route.methods:
             wrong = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
             wrong.allowed = tuple(route.methods)
@@ -133,6 +159,12 @@ class DataHandler:
         else:
             ready = edge.is_ready() and not edge.is_draining()
             await _respond(client, 200 if ready else 503, (), b"")
+
+    async def _preflight(self, client: HttpClient, cors: Cors, route: Route) -> None:
+        told = cors.preflight(client.head.headers, route.methods)
+        headers = (("Allow", ", ".join((*route.methods, "OPTIONS"))),) if told is None else told
+        client.speak_plainly()  # what a preflight is told is complete
+        await _respond(client, 204, headers, b"")
 
     async def _models(self, client: HttpClient) -> None:
         try:

@@ -8,17 +8,21 @@ Decided here: how connections are accepted and let go. aiohttp would hide two de
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 
 from aiohttp import web
 
 from gateway.api.connection import Connections
 from gateway.api.handler import DataHandler
+from gateway.api.unix_socket import UnixListener
 
 # One readable chunk per body read: asyncio hands over up to 256 KiB at once.
 READ_BUFFER_BYTES = 512 * 1024
 # How long cut exchanges may take to clean up, twice: aiohttp waits, cancels, waits. It takes 0 for no limit at all.
 CUT_TIMEOUT_S = 0.1
+# Connections that may wait to be accepted.
+BACKLOG = 1024
 
 
 class DataServer:
@@ -32,17 +36,23 @@ class DataServer:
         port: int,
         keepalive_timeout_s: float,
         reuse_port: bool = False,
+        tls: ssl.SSLContext | None = None,
+        unix: UnixListener | None = None,
+        listens_on_tcp: bool = True,
     ) -> None:
         self._handler = handler
         self._host = host
         self._port = port
         self._keepalive_timeout_s = keepalive_timeout_s
         self._reuse_port = reuse_port
+        self._tls = tls
+        self._unix = unix
+        self._listens_on_tcp = listens_on_tcp
         self._runner: web.ServerRunner | None = None
-        self._site: web.TCPSite | None = None
+        self._sites: list[web.BaseSite] = []
 
     async def start(self) -> int:
-        """Begin to accept; returns the port."""
+        """Begin to accept; returns the port, 0 without one."""
         server = Connections(
             self._handler.handle,
             handler_cancellation=True,
@@ -55,17 +65,31 @@ class DataServer:
         )
         self._runner = web.ServerRunner(server, handle_signals=False, shutdown_timeout=CUT_TIMEOUT_S)
         await self._runner.setup()
-        self._site = web.TCPSite(
-            self._runner, self._host, self._port, backlog=1024, reuse_port=self._reuse_port or None
-        )
-        await self._site.start()
-        return int(self._runner.addresses[0][1])
+        port = 0
+        if self._listens_on_tcp:
+            site = web.TCPSite(
+                self._runner,
+                self._host,
+                self._port,
+                backlog=BACKLOG,
+                reuse_port=self._reuse_port or None,
+                ssl_context=self._tls,
+            )
+            await site.start()
+            self._sites.append(site)
+            port = int(self._runner.addresses[0][1])
+        if self._unix is not None:
+            unix_site = web.SockSite(self._runner, self._unix.socket, backlog=BACKLOG)
+            await unix_site.start()
+            self._sites.append(unix_site)
+        return port
 
     async def drain(self, *, settle_s: float, timeout_s: float, inflight: Callable[[], int]) -> bool:
         """Accept for ``settle_s`` more, stop listening, wait for exchanges to end; ``False`` if some were left."""
         await asyncio.sleep(settle_s)
-        if self._site is not None:
-            await self._site.stop()
+        for site in self._sites:
+            await site.stop()
+        self._sites.clear()
         deadline = asyncio.get_running_loop().time() + timeout_s
         while inflight() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # the handlers do not tell
             await asyncio.sleep(0.02)
@@ -75,3 +99,5 @@ class DataServer:
         """Close what is left, at once."""
         if self._runner is not None:
             await self._runner.cleanup()
+        if self._unix is not None:
+            self._unix.remove()

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from gateway.config.listener import listener_problems
 from gateway.config.settings import BackendConfig, Settings
 from gateway.config.store_address import redis_problems, shared_cache_problems
 from gateway.policy.values import BYTE_UNITS
@@ -323,14 +324,16 @@ def _consistency(settings: Settings) -> list[str]:
     for index, backend in enumerate(settings.backends):
         where = f"settings: backends.{index}"
         parts = urlsplit(backend.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            problems.append(f"{where}.url: must be an http:// or https:// URL, not {backend.url!r}")
+        is_path = parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1
+        if not is_path and (parts.scheme not in ("http", "https") or not parts.hostname):
+            problems.append(f"{where}.url: must be an http:// or https:// URL, or unix:///path, not {backend.url!r}")
         elif "@" in parts.netloc:
             problems.append(f"{where}.url: holds credentials; they belong into api_key")
-        name = backend.name or parts.netloc
+        name = backend.name or parts.netloc or parts.path
         if name in names:
             problems.append(f"{where}: {name} is given twice; give each backend a name of its own")
         names.add(name)
+    problems += listener_problems(settings.server)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")
     if settings.media.slab_bytes < settings.server.max_body_bytes:

@@ -93,6 +93,8 @@ async def start(settings: SimulatorSettings) -> RunningSimulator:
     await runner.setup()
     try:
         await web.TCPSite(runner, settings.host, settings.port).start()
+        if settings.unix_socket is not None:
+            await web.UnixSite(runner, settings.unix_socket).start()
     except OSError:
         await runner.cleanup()
         core.close()

@@ -35,6 +35,7 @@ class SettingsError(ValueError):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatorSettings:
     host: str = field(default="127.0.0.1", metadata={"help": "address to listen on"})
+    unix_socket: str | None = field(default=None, metadata={"help": "path to listen on as well, as vLLM's --uds"})
     port: int = field(default=8000, metadata={"help": "port; 0 takes a free one, printed as JSON on standard output"})
     engine: EngineKind = field(default=EngineKind.VLLM, metadata={"help": "whose contract to speak"})
     served_model_name: str = field(default="Qwen/Qwen3-VL-8B-Instruct", metadata={"help": "the model's id"})

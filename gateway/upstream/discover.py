@@ -38,9 +38,11 @@ def probe_client(timeout_s: float, backends: Iterable[BackendSettings] = ()) -> 
         follow_redirects=False,
         limits=limits,
         mounts={
-            each.origin: httpx.AsyncHTTPTransport(verify=context_of(each), limits=limits)
+            each.origin: httpx.AsyncHTTPTransport(
+                verify=context_of(each) if each.is_https else False, limits=limits, uds=each.unix_path
+            )
             for each in backends
-            if each.is_https
+            if each.is_https or each.unix_path is not None
         },
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -57,16 +58,24 @@ class BackendSettings:
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"a backend's url must look like http://host:port, not {self.url!r}")
+        if self.unix_path is None and (
+            parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment
+        ):
+            raise ValueError(f"a backend's url must look like http://host:port or unix:///path, not {self.url!r}")
         if parts.username or parts.password:
             raise ValueError("credentials do not belong into a backend's url; use api_key")
-        if parts.scheme == "http" and (self.tls_ca_file or self.tls_cert_file or self.tls_key_file):
+        if parts.scheme != "https" and (self.tls_ca_file or self.tls_cert_file or self.tls_key_file):
             raise ValueError(f"tls files are of no use for {self.url!r}: its url must begin with https://")
         if self.lend_affinity is not None and not _HEADER_NAME.fullmatch(self.lend_affinity):
             raise ValueError(f"lend_affinity names a router or a header, not {self.lend_affinity!r}")
         if self.tls_key_file and not self.tls_cert_file:
             raise ValueError("tls_key_file needs tls_cert_file, whose key it is")
+
+    @property
+    def unix_path(self) -> str | None:
+        """The socket of ``unix:///path``."""
+        parts = urlsplit(self.url)
+        return parts.path if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1 else None
 
     @property
     def is_https(self) -> bool:
@@ -82,17 +91,20 @@ class BackendSettings:
     @property
     def origin(self) -> str:
         """Scheme, host and port: what a connection belongs to."""
-        parts = urlsplit(self.url)
+        parts = urlsplit(self.root)
         return f"{parts.scheme}://{parts.netloc}"
 
     @property
     def root(self) -> str:
         """The URL to which request paths are appended: no trailing slash, no ``/v1``."""
+        if self.unix_path is not None:
+            # A host of its own for every path, which no name server knows: connections are kept apart by it.
+            return f"http://unix-{sha256(self.unix_path.encode()).hexdigest()[:16]}.invalid"
         return self.url.rstrip("/").removesuffix("/v1")
 
     @property
     def backend_name(self) -> BackendName:
-        return BackendName(self.name or urlsplit(self.url).netloc)
+        return BackendName(self.name or self.unix_path or urlsplit(self.url).netloc)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ async def test_draining_waits_for_what_is_in_flight_and_accepts_nothing_new() ->
     drain = asyncio.create_task(
         server.drain(settle_s=0.0, timeout_s=DEADLINE_S, inflight=lambda: len(state.heads) - len(state.ended))
     )
-    assert server._site is not None
-    listener = server._site._server
+    assert server._sites
+    listener = server._sites[0]._server
     assert isinstance(listener, asyncio.Server)
     async with asyncio.timeout(DEADLINE_S):
         while listener.is_serving():  # noqa: ASYNC110  # nobody tells

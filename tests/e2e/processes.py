@@ -51,8 +51,12 @@ def until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S)
 class Gateway:
     """``vlm-gateway serve`` on ports that it chose."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, *arguments: str, environment: Mapping[str, str] | None = None, socket: Path | None = None
+    ) -> None:
+        """``socket``: where it answers without TLS, if its port does not."""
         self._arguments = arguments
+        self._transport = None if socket is None else httpx.HTTPTransport(uds=str(socket))
         self._environment = {**os.environ, **_ENVIRONMENT, **(environment or {})}
         self._lines: list[dict[str, Any]] = []
         self._errors: list[str] = []
@@ -177,7 +181,8 @@ class Gateway:
 
     def _status(self, url: str) -> int:
         try:
-            return httpx.get(url, trust_env=False, timeout=5).status_code
+            with httpx.Client(transport=self._transport, trust_env=False, timeout=5) as client:
+                return client.get(url).status_code
         except httpx.TransportError:
             return 0
 

@@ -10,9 +10,12 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
+from collections.abc import Mapping
 from weakref import WeakSet
 
 import aiohttp
+from aiohttp.client_exceptions import UnixClientConnectorError
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
@@ -20,8 +23,10 @@ from aiohttp.tracing import Trace
 class FreshConnector(aiohttp.TCPConnector):
     """A pool without limits (the journey bounds what is in flight) that hands out only quiet connections."""
 
-    def __init__(self, keepalive_s: float) -> None:
+    def __init__(self, keepalive_s: float, sockets: Mapping[str, str] | None = None) -> None:
+        """``sockets`` are Unix sockets by the host that stands for each."""
         super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
+        self._sockets = dict(sockets or {})
         self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
         self._poll = select.poll()
 
@@ -42,6 +47,21 @@ class FreshConnector(aiohttp.TCPConnector):
             if transport is not None and self._is_quiet(transport):
                 return connection
             connection.close()
+
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> ResponseHandler:
+        path = self._sockets.get(req.url.host or "") if self._sockets else None
+        if path is None:
+            return await super()._create_connection(req, traces, timeout)
+        try:
+            _, protocol = await self._loop.create_unix_connection(lambda: ResponseHandler(loop=self._loop), path)
+        except OSError as error:
+            raise UnixClientConnectorError(path, req.connection_key, error) from error
+        return protocol
 
     def _is_quiet(self, transport: asyncio.BaseTransport) -> bool:
         sock: socket.socket | None = transport.get_extra_info("socket")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
@@ -52,7 +53,7 @@ class Transport:
         """Raises ValueError for a backend's certificate files that cannot be used."""
         self._tls = {each.backend_name: context_of(each) for each in self._settings.backends if each.is_https}
         self._session = aiohttp.ClientSession(
-            connector=FreshConnector(self._settings.keepalive_s),
+            connector=FreshConnector(self._settings.keepalive_s, _sockets(self._settings)),
             request_class=_PlainRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -153,6 +154,11 @@ class Transport:
 
     def _keeps_keys(self, backend: Backend) -> bool:
         return self._settings.forward_authorization and backend.settings.api_key is None
+
+
+def _sockets(settings: UpstreamSettings) -> dict[str, str]:
+    paths = ((urlsplit(each.root).netloc, each.unix_path) for each in settings.backends)
+    return {host: path for host, path in paths if path is not None}
 
 
 def _abandon(upload: Upload | None) -> None:

@@ -1,0 +1,72 @@
+"""From the server's settings to its listeners and their manners: TLS, Unix sockets, forwarding, CORS.
+
+Decided here: which setting becomes which part. Not decided here: what the parts do (``api``), what is wrong with a
+setting (``config.listener``).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.api.cors import Cors
+from gateway.api.forwarding import Forwarding
+from gateway.api.handler import DataHandler
+from gateway.api.server import DataServer
+from gateway.api.tls import ServerTls, TlsFiles
+from gateway.api.unix_socket import UnixListener
+from gateway.config.listener import socket_mode
+from gateway.config.settings import ServerSettings
+
+
+def tls_of(server: ServerSettings) -> ServerTls | None:
+    """TLS on the data port, where it is configured. Raises ValueError for files that cannot be used."""
+    if server.tls_cert_file is None:
+        return None
+    return ServerTls(
+        TlsFiles(
+            server.tls_cert_file,
+            server.tls_key_file,
+            server.tls_client_ca_file,
+            server.tls_min_version,
+            server.tls_ciphers,
+        )
+    )
+
+
+def watched_files(server: ServerSettings) -> list[Path]:
+    """Files whose change is a reason to reload."""
+    files = (server.tls_cert_file, server.tls_key_file, server.tls_client_ca_file)
+    return [Path(file) for file in files if file is not None]
+
+
+def data_server(
+    server: ServerSettings, handler: DataHandler, tls: ServerTls | None, *, reuse_port: bool = False
+) -> DataServer:
+    """The data port, not yet listening. Raises OSError for a Unix socket that cannot be had."""
+    unix = None
+    if server.unix_socket is not None:
+        unix = UnixListener(Path(server.unix_socket), socket_mode(server.unix_socket_mode))
+    return DataServer(
+        handler,
+        host=server.host,
+        port=server.port,
+        keepalive_timeout_s=server.keepalive_timeout_s,
+        reuse_port=reuse_port,
+        tls=None if tls is None else tls.context,
+        unix=unix,
+        listens_on_tcp=server.tcp,
+    )
+
+
+def forwarding_of(server: ServerSettings) -> Forwarding | None:
+    """What this hop says of itself; ``None`` costs nothing."""
+    if server.forwarded_headers == "keep" and server.via is None:
+        return None
+    return Forwarding(server.forwarded_headers, server.via)
+
+
+def cors_of(server: ServerSettings) -> Cors | None:
+    """Cross-origin requests, where they are allowed; ``None`` costs nothing."""
+    if not server.cors_origins:
+        return None
+    return Cors(frozenset(server.cors_origins), server.cors_credentials, server.cors_max_age_s)
