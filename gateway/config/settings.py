@@ -9,8 +9,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.config.declaring import setting as setting
-from gateway.config.server import ServerSettings as ServerSettings
+from gateway.config.declaring import setting
+from gateway.config.server import ServerSettings
+
+__all__ = [
+    "BackendConfig",
+    "FetchConfig",
+    "IdentityConfig",
+    "JwtConfig",
+    "LogConfig",
+    "MediaConfig",
+    "ModelConfig",
+    "RedisConfig",
+    "ServerSettings",
+    "Settings",
+    "UpstreamConfig",
+    "setting",
+]
 
 
 @dataclass(frozen=True, slots=True)
