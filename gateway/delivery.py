@@ -17,7 +17,7 @@ from functools import partial
 from gateway import exchange as frame
 from gateway import legs
 from gateway.answer import editor_for, told_coordinates
-from gateway.asking import ask_of
+from gateway.asking import Content, ask_of
 from gateway.bytes_once import Courier
 from gateway.counting import answer_count, counts_itself
 from gateway.errors import (
@@ -28,6 +28,7 @@ from gateway.errors import (
     NotTaken,
 )
 from gateway.identities import Marks, image_ids
+from gateway.observing import cost_there, observe
 from gateway.outgoing import edits_of, forward_headers, response_headers
 from gateway.planning import (
     check_images,
@@ -37,6 +38,7 @@ from gateway.planning import (
 )
 from gateway.policy.effective import FieldAction
 from gateway.ports import (
+    Account,
     PrepareJob,
     SourceRef,
     UpstreamRequest,
@@ -73,13 +75,15 @@ async def _send(trip: Trip) -> None:
     x, ports, record = trip.x, trip.x.ports, trip.x.record
     facts = trip.facts
     cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
+    content = Content(trip.skeleton.tree, trip.body.view, trip.call, facts, trip.plans, trip.clips)
+    views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
     ask = ask_of(
         trip.policy,
-        trip.call,
-        facts,
-        trip.plans,
-        trip.clips,
+        trip.served,
+        content,
+        trip.estimate,
         cost,
+        views,
         request_id=record.request_id,
         path=x.client.head.path,
     )
@@ -87,11 +91,10 @@ async def _send(trip: Trip) -> None:
     ask = await with_blocks(ask, trip, courier.ids)
     prepared: dict[int, Prepared] = {}
     while True:
-        views = ports.upstream.views()  # as they are now: looking at images and waiting for budget took their time
-        decision = decide(views, ask, ports.upstream.holdings(ask.key))
+        decision = decide(views, ask, ports.upstream.holdings(ask.key), x.world.routing)
         view = next(view for view in views if view.name == decision.backend)
         frame.note_decision(record, decision, view)
-        account = ports.upstream.open_account(decision.backend, cost)
+        account = ports.upstream.open_account(decision.backend, cost_there(cost, decision, streams=trip.call.stream))
         try:
             # Known from here on, so that requests with the same picture at the same moment follow this one.
             ports.upstream.learn(decision.backend, ask.key)
@@ -102,7 +105,8 @@ async def _send(trip: Trip) -> None:
                 answer = frame.refused_answer(refusal)
                 record.retry_reasons.append(refusal.reason)
                 ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                if _can_go_elsewhere(ports.upstream.views(), ask) and ports.upstream.may_retry():
+                views = ports.upstream.views()
+                if _can_go_elsewhere(views, ask) and ports.upstream.may_retry():
                     if answer is not None:
                         answer.close()
                     continue
@@ -111,12 +115,12 @@ async def _send(trip: Trip) -> None:
                 response = answer
             try:
                 x.watch.lap("forward")
-                account.answered()
                 if counts_itself(trip, response):
                     await answer_count(trip)
                     return
-                tail = await _relay(trip, decision, response)
+                tail = await _relay(trip, decision, response, account)
                 _settle(trip, view, response, tail)
+                observe(ports.upstream, decision, record)
             finally:
                 response.close()
             return
@@ -148,6 +152,7 @@ async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: di
         return await legs.send(trip, x.ports.legs, view, operations, prepared, partial(_spliced, trip))
     request = await request_of(trip, prepared, marks)
     x.record.attempts += 1
+    x.record.forwarded_s = x.ports.clock.now_s()
     return await courier.forward(
         x.ports.upstream, view, marks, request, partial(request_of, trip, prepared, whole, "forward")
     )
@@ -213,7 +218,7 @@ def _spliced(trip: Trip, operations: Sequence[Operation]) -> UpstreamRequest:
     )
 
 
-async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse) -> bytes:
+async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse, account: Account) -> bytes:
     """Bytes as they come, with the tail kept for usage. A refusal inside a stream that has begun becomes its error."""
     x, client, record = trip.x, trip.x.client, trip.x.record
     if trip.looked is not None:
@@ -229,7 +234,7 @@ async def _relay(trip: Trip, decision: Decision, response: UpstreamResponse) -> 
     record.first_byte_s = x.ports.clock.now_s()
     editors = [each for each in (stripper, editor) if each is not None]
     await client.start(response.status, headers, None if editors else response.content_length)
-    tail = await pump(client, response, editors, record, x.ports.clock)
+    tail = await pump(client, response, editors, record, x.ports.clock, account.answered)
     x.watch.lap("relay")
     return tail
 

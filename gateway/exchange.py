@@ -39,6 +39,8 @@ from gateway.ports import (
 from gateway.quota.standing import Standing, rate_headers
 from gateway.record import AskedFor, ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
+from gateway.routing.ask import Profile as RoutingProfile
+from gateway.routing.decide import DEFAULT_PROFILE
 from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
@@ -72,6 +74,7 @@ class World:
     cache_salt: Callable[[TenantId, str | None], str]
     identify: Identify
     prompts: PromptCounter | None = None
+    routing: RoutingProfile = DEFAULT_PROFILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,3 +287,7 @@ def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView)
     record.backend, record.engine = decision.backend, view.engine.value
     record.decision_reason, record.images_known = decision.reason, decision.known_images
     record.exact_prefix_tokens = decision.holding.prefix_tokens if decision.holding.exact else None
+    record.first_token_expected_s, record.prefix_known_tokens = (
+        decision.ahead.expected_s,
+        decision.holding.prefix_tokens,
+    )

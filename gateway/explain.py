@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gateway.asking import ask_of
+from gateway.asking import Content, ask_of
 from gateway.claiming import claim_of, kv_bytes_held
 from gateway.clips import ClipWork, explained
 from gateway.defaulting import with_parameters
@@ -178,20 +178,25 @@ async def _tell(
         "cost": claim.cost,
     }
     cost = cost_of(estimate, plans, clips.patches)
-    ask = ask_of(policy, call, facts, plans, clips, cost, request_id=head.request_id, path=head.path)
-    told["decision"], backend = _decision(views, ask, ports)
+    content = Content(tree, body.view, call, facts, plans, clips)
+    ask = ask_of(policy, served, content, estimate, cost, views, request_id=head.request_id, path=head.path)
+    told["decision"], backend = _decision(views, ask, ports, world)
     told["cost"] = _cost(world, served, backend, estimate, plans)
 
 
-def _decision(views: Sequence[BackendView], ask: RouteAsk, ports: Ports) -> tuple[dict[str, object], BackendName]:
+def _decision(
+    views: Sequence[BackendView], ask: RouteAsk, ports: Ports, world: World
+) -> tuple[dict[str, object], BackendName]:
     """The backend that would be chosen; where none is configured there is nothing to choose, and nothing refused."""
     if not views:
         return {"backend": None, "reason": "no backend is configured", "known_images": 0, "trail": []}, BackendName("")
-    decision = decide(views, ask, ports.upstream.holdings(ask.key))
+    decision = decide(views, ask, ports.upstream.holdings(ask.key), world.routing)
     told: dict[str, object] = {
         "backend": decision.backend,
         "reason": decision.reason,
         "known_images": decision.known_images,
+        "known_prefix_tokens": decision.holding.prefix_tokens,
+        "first_token_ms": round(decision.ahead.expected_s * 1e3, 1),
         "trail": list(decision.trail),
     }
     return told, decision.backend

@@ -72,7 +72,7 @@ async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRec
     ask = RouteAsk(request_id=record.request_id)
     while True:
         views = ports.upstream.views()
-        decision = decide(views, ask, ports.upstream.holdings(ask.key))
+        decision = decide(views, ask, ports.upstream.holdings(ask.key), world.routing)
         view = next(view for view in views if view.name == decision.backend)
         frame.note_decision(record, decision, view)
         account = ports.upstream.open_account(decision.backend, NO_COST)

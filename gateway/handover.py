@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from urllib.parse import parse_qs
 
-from gateway.asking import ask_of
+from gateway.asking import Content, ask_of
 from gateway.delivery import request_of
 from gateway.dialects import Dialect
 from gateway.errors import InvalidRequest
@@ -57,11 +57,12 @@ async def hand_over(trip: Trip) -> None:
         raise InvalidRequest(f"What is asked for is none of {', '.join(_ONLY)}.", part="only")
     cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
     head = x.client.head
-    ask = ask_of(
-        trip.policy, trip.call, trip.facts, trip.plans, trip.clips, cost, request_id=head.request_id, path=head.path
-    )
+    content = Content(trip.skeleton.tree, trip.body.view, trip.call, trip.facts, trip.plans, trip.clips)
     views = ports.upstream.views()
-    decision = decide(views, ask, ports.upstream.holdings(ask.key))
+    ask = ask_of(
+        trip.policy, trip.served, content, trip.estimate, cost, views, request_id=head.request_id, path=head.path
+    )
+    decision = decide(views, ask, ports.upstream.holdings(ask.key), x.world.routing)
     view = next(view for view in views if view.name == decision.backend)
     marks = Marks(view.engine, image_ids(x.world.identify, trip.policy, trip.call, trip.facts, trip.plans))
     x.watch.lap("decide")

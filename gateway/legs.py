@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
-from gateway.asking import key_of
+from gateway.asking import Content, key_of
 from gateway.errors import ModelNotFound, NoBackend
 from gateway.handoff import (
     Chunks,
@@ -303,7 +303,8 @@ def _prefill(trip: Trip, legs: Legs, engine: EngineKind, excluded: frozenset[Bac
 
 
 def _request_key(trip: Trip) -> RouteKey:
-    return key_of(trip.facts, trip.plans, trip.clips)
+    content = Content(trip.skeleton.tree, trip.body.view, trip.call, trip.facts, trip.plans, trip.clips)
+    return key_of(trip.policy, content, trip.estimate, is_choice=True)
 
 
 def _prefill_cost(trip: Trip) -> RequestCost:

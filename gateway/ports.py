@@ -382,8 +382,12 @@ class Upstream(Protocol):
         """The backend is given this content now."""
         ...
 
-    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+    def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of the prompt it had held, where ``believed`` was expected."""
+        ...
+
+    def learn_pace(self, backend: BackendName, tokens: int, patches: int, first_token_s: float) -> None:
+        """A first token came after so long, behind so much prefill and encoding, others' included."""
         ...
 
 

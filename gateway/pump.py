@@ -7,7 +7,7 @@ response's head (``journey``), what an editor does (``answer``), what usage is w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gateway.ports import Client, Clock, UpstreamResponse
@@ -25,11 +25,17 @@ class Editor(Protocol):
 
 
 async def pump(
-    client: Client, response: UpstreamResponse, editors: Sequence[Editor], record: ExchangeRecord, clock: Clock
+    client: Client,
+    response: UpstreamResponse,
+    editors: Sequence[Editor],
+    record: ExchangeRecord,
+    clock: Clock,
+    answered: Callable[[], None],
 ) -> bytes:
     """Relay the whole body and finish the client's response; returns the backend's last bytes, unedited.
 
-    Each editor is given what the one before lets pass.
+    Each editor is given what the one before lets pass. ``answered`` is called when the first bytes come: engines send
+    the head of a stream before its first token.
 
     Raises what the backend's and the client's connections raise.
     """
@@ -38,6 +44,7 @@ async def pump(
     while chunk := await response.chunk():
         if record.first_chunk_s is None:
             record.first_chunk_s = clock.now_s()
+            answered()
         record.response_bytes += len(chunk)
         tail.append(chunk)
         tail_bytes += len(chunk)

@@ -138,6 +138,9 @@ class ExchangeRecord:
     rule: str | None = None
     rate_headers: list[tuple[str, str]] = field(default_factory=list)
     detail: str | None = None
+    forwarded_s: float | None = None
+    first_token_expected_s: float | None = None
+    prefix_known_tokens: int = 0
     first_byte_s: float | None = None
     first_chunk_s: float | None = None
     ended_s: float | None = None

@@ -192,7 +192,7 @@ def test_the_last_decision_counts() -> None:
     scene = SETTINGS["text"].scene()
     record = new_record(scene.client, "d", FakeClock())
     for name in ("a", "b"):
-        decision = Decision(BackendName(name), "u", f"because {name}", (), holding=Holding(3))
+        decision = Decision(BackendName(name), "u", f"because {name}", Holding(3))
         note_decision(record, decision, view(name, engine=EngineKind.SGLANG))
     assert (record.backend, record.engine, record.decision_reason, record.images_known) == (
         "b", "sglang", "because b", 3,

@@ -41,7 +41,7 @@ from gateway.types import (
 )
 from tests.policy.examples import call, part, policy
 
-DECISION = Decision(BackendName("gpu-1"), "http://10.0.0.7:8000", "affinity", ())
+DECISION = Decision(BackendName("gpu-1"), "http://10.0.0.7:8000", "holds_images")
 MADE = Prepared(b"data:image/png;base64,AA==", Size(1, 1), ImageFormat.PNG, 1)
 
 

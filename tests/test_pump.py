@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from gateway.answer import AnswerEditor, Wish
@@ -14,7 +16,9 @@ from tests.journey.driver import drive
 from tests.journey.fakes import FakeClient, FakeClock, FakeResponse
 
 
-def pumped(pieces: list[bytes], editor: AnswerEditor | None = None) -> tuple[FakeClient, ExchangeRecord, bytes]:
+def pumped(
+    pieces: list[bytes], editor: AnswerEditor | None = None, answered: Callable[[], None] = lambda: None
+) -> tuple[FakeClient, ExchangeRecord, bytes]:
     """What the client got, what was recorded, and the remembered tail."""
     books = Books()
     client = FakeClient(books, RequestHead("POST", "/", "", (), None, RequestId("r")), b"")
@@ -23,7 +27,7 @@ def pumped(pieces: list[bytes], editor: AnswerEditor | None = None) -> tuple[Fak
     record, tails = ExchangeRecord(RequestId("r"), "d", "/", 0.0), []
 
     async def work() -> None:
-        tails.append(await pump(client, response, [] if editor is None else [editor], record, FakeClock()))
+        tails.append(await pump(client, response, [] if editor is None else [editor], record, FakeClock(), answered))
 
     assert drive(work()).escaped is None
     return client, record, tails[0]
@@ -39,6 +43,14 @@ def test_bytes_go_on_and_the_tail_stays(size: int) -> None:
     assert len(tail) >= min(USAGE_TAIL_BYTES, 5 * size)
     assert record.response_bytes == 5 * size
     assert record.first_chunk_s is not None
+
+
+def test_the_first_bytes_end_the_prefill_once() -> None:
+    heard: list[None] = []
+    pumped([b"1", b"2"], answered=lambda: heard.append(None))
+    assert len(heard) == 1
+    pumped([], answered=lambda: heard.append(None))
+    assert len(heard) == 1
 
 
 def test_an_editor_stands_between_and_the_tail_is_the_backends_own() -> None:

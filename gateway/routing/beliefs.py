@@ -1,41 +1,44 @@
 """What every backend is believed to hold: the approximate index, overruled by exact knowledge where that is fresh.
 
-Decided here: which of the two counts. Not decided here: how either is kept (`affinity`; an `ExactPrefixes`).
+Decided here: which of the two counts. Not decided here: how either is kept (`index`; an `ExactPrefixes`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.routing.affinity import ImageIndex
 from gateway.routing.holding import NOTHING, ExactPrefixes, Holding, Holdings, RouteKey
+from gateway.routing.index import CacheIndex, Room
 from gateway.types import BackendName
+
+UNKNOWN_ROOM = Room()
 
 
 class Beliefs:
     """All backends of one gateway. ``exact`` may be missing; a backend it does not answer for is believed of."""
 
-    def __init__(self, image_entries: int, exact: ExactPrefixes | None = None) -> None:
-        self._images = ImageIndex(image_entries)
+    def __init__(self, entry_limit: int, exact: ExactPrefixes | None = None) -> None:
+        self._index = CacheIndex(entry_limit)
         self._exact = exact
 
     def holdings(self, key: RouteKey) -> Holdings:
         """What each backend holds of ``key``; who holds nothing is left out. A look-up is no use and moves nothing."""
-        found = self._images.holdings(key)
+        found = self._index.holdings(key)
         if self._exact is not None:
             for backend, tokens in self._exact.prefix_tokens(key).items():
                 found[backend] = replace(found.get(backend, NOTHING), prefix_tokens=tokens, exact=True)
         return found
 
-    def learn(self, backend: BackendName, key: RouteKey) -> None:
+    def learn(self, backend: BackendName, key: RouteKey, room: Room = UNKNOWN_ROOM) -> None:
         """The backend is given this request now, and holds its content from here on."""
-        self._images.learn(backend, key.images)
+        self._index.learn(backend, key, room)
 
-    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+    def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of this prompt it had held, where ``believed`` had been expected."""
+        self._index.correct(backend, believed, cached_tokens)
 
     def forget(self, backend: BackendName) -> None:
         """The backend restarted or went away: its caches are empty."""
-        self._images.forget(backend)
+        self._index.forget(backend)
         if self._exact is not None:
             self._exact.forget(backend)

@@ -1,4 +1,5 @@
-"""The decision: filters, then scorers, then the picker, with a trail of what each of them found.
+"""The decision: filters, the field of candidates, the load bound, scorers, the picker; with a trail for who asks for
+it.
 
 Raises what the filter that left nobody says: ModelNotFound, InvalidRequest (no backend takes the images), NoBackend
 (every backend was tried already, or there is none).
@@ -6,78 +7,103 @@ Raises what the filter that left nobody says: ModelNotFound, InvalidRequest (no 
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from heapq import nsmallest
 
 from gateway.errors import NoBackend
-from gateway.routing.ask import Decision, Profile, RouteAsk
+from gateway.routing.ask import Ahead, Decision, Profile, RouteAsk
+from gateway.routing.field import bounded, field_of, shortlist
 from gateway.routing.filters import FILTERS
-from gateway.routing.holding import NOTHING, Holdings
-from gateway.routing.pickers import pick
+from gateway.routing.holding import Holdings
+from gateway.routing.pickers import Pick, pick
 from gateway.routing.scorers import SCORERS, Field
-from gateway.routing.scorers.first_token import expected_s
+from gateway.routing.scorers.contract import queued_tokens
 from gateway.types import BackendView
 
 DEFAULT_PROFILE = Profile()
 _TOLD_LIMIT = 8
-_WEIGHT_SUM = sum(weight for _, weight in SCORERS)
 
 
 def decide(
     views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile = DEFAULT_PROFILE
 ) -> Decision:
-    """Choose a backend for ``ask``. The order of ``views`` does not matter."""
+    """Choose a backend for ``ask``. The order of ``views`` does not matter in fleets that are compared whole."""
     if not views:
         raise NoBackend(retry_after_s=profile.retry_after_s)
-    trail: list[str] = []
-    field = _field(_filtered(views, ask, profile, trail), ask, holdings, profile)
-    scores = _scored(field, trail)
-    picked = pick(field, scores)
-    chosen = field.views[picked.index]
-    trail.append(f"picker: {picked.reason} -> {chosen.name}")
-    return Decision(chosen.name, chosen.url, picked.reason, tuple(trail), field.holdings[picked.index])
+    notes: list[str] = []
+    left = _filtered(views, ask, profile, notes)
+    listed = shortlist(left, ask, holdings)
+    whole = field_of(listed, ask, holdings, profile)
+    if len(listed) == 1:
+        return _decision(whole, Pick(0, "only_one"), lambda: (*notes, f"picker: only_one -> {listed[0].name}"))
+    field = bounded(whole)
+    costs_s = _costs_s(field)
+    others_hold = field.views is not whole.views and any(holding.images for holding in whole.holdings)
+    picked = pick(field, costs_s, others_hold=others_hold)
+    return _decision(field, picked, _telling(notes, len(left), whole, field, costs_s, picked))
 
 
-def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, trail: list[str]) -> Sequence[BackendView]:
+def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, notes: list[str]) -> Sequence[BackendView]:
     left = views
     for rule in FILTERS:
-        kept = [view for view in left if rule.keeps(view, ask)]
-        if not kept:
-            if rule.refuse is not None:
-                raise rule.refuse(ask, profile)
-            trail.append(f"filter {rule.name}: none of {len(left)}, skipped")
-        elif len(kept) < len(left):
-            trail.append(f"filter {rule.name}: {len(kept)} of {len(left)}")
+        kept = rule.narrow(left, ask)
+        if len(kept) == len(left):
+            continue
+        if kept:
+            notes.append(f"filter {rule.name}: {len(kept)} of {len(left)}")
             left = kept
+            continue
+        refusal = rule.refuse(ask, profile, left)
+        if refusal is not None:
+            raise refusal
+        notes.append(f"filter {rule.name}: none of {len(left)}, skipped")
     return left
 
 
-def _field(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile) -> Field:
-    held = [holdings.get(view.name, NOTHING) for view in views]
-    waits_s = [expected_s(view, ask, holding, profile) for view, holding in zip(views, held, strict=True)]
-    return Field(ask, profile, views, held, waits_s)
-
-
-def _scored(field: Field, trail: list[str]) -> list[float]:
-    """The weighted mean of all scores, in [0, 1]; a lone candidate needs no comparison."""
-    if len(field.views) == 1:
-        return [1.0]
+def _costs_s(field: Field) -> list[float]:
     totals = [0.0] * len(field.views)
-    for scorer, weight in SCORERS:
-        for index, score in enumerate(scorer.score(field)):
-            totals[index] += weight * score / _WEIGHT_SUM
-    trail.extend(_told(field, totals))
+    for scorer, weight_of in SCORERS:
+        weight = weight_of(field.profile.weights)
+        if weight:
+            totals = [total + weight * cost for total, cost in zip(totals, scorer.cost_s(field), strict=True)]
     return totals
 
 
-def _told(field: Field, totals: Sequence[float]) -> list[str]:
-    """The scores for the trail, of the best few in a large fleet."""
-    order: Sequence[int] = range(len(totals))
-    if len(totals) > _TOLD_LIMIT:
-        order = heapq.nlargest(_TOLD_LIMIT, order, key=totals.__getitem__)
-    images = len(field.ask.images)
-    return [
-        f"score {field.views[index].name}: {totals[index]:.3f}"
-        f" (first token {field.first_token_s[index] * 1e3:.0f} ms, {field.holdings[index].images} of {images} images)"
-        for index in order
-    ]
+def _decision(field: Field, picked: Pick, tell: Callable[[], tuple[str, ...]]) -> Decision:
+    view, held, ask = field.views[picked.index], field.holdings[picked.index], field.ask
+    ahead = Ahead(
+        queued_tokens(view, ask.prompt_tokens),
+        view.queued_encode_patches,
+        max(0, ask.prompt_tokens - held.prefix_tokens),
+        max(0, ask.key.encode_patches - held.encode_patches),
+        field.queue_s[picked.index] + field.work_s[picked.index],
+    )
+    return Decision(view.name, view.url, picked.reason, held, ahead, tell)
+
+
+def _telling(
+    notes: Sequence[str], left: int, whole: Field, field: Field, costs_s: Sequence[float], picked: Pick
+) -> Callable[[], tuple[str, ...]]:
+    """The trail, made only when it is asked for; of the best few in a large fleet."""
+
+    def tell() -> tuple[str, ...]:
+        lines = list(notes)
+        if len(whole.views) < left:
+            lines.append(f"shortlist: {len(whole.views)} of {left}")
+        if len(field.views) < len(whole.views):
+            lines.append(f"load bound: {len(field.views)} of {len(whole.views)}")
+        order = nsmallest(_TOLD_LIMIT, range(len(costs_s)), key=costs_s.__getitem__)
+        lines += [_score_line(field, index, costs_s[index]) for index in order]
+        return (*lines, f"picker: {picked.reason} -> {field.views[picked.index].name}")
+
+    return tell
+
+
+def _score_line(field: Field, index: int, cost_s: float) -> str:
+    held = field.holdings[index]
+    first_token_ms = (field.queue_s[index] + field.work_s[index]) * 1e3
+    known = "known" if held.exact else "believed"
+    return (
+        f"score {field.views[index].name}: {cost_s * 1e3:.1f} (first token {first_token_ms:.0f} ms,"
+        f" {held.images} of {len(field.ask.key.images)} images, prefix of {held.prefix_tokens} tokens {known})"
+    )

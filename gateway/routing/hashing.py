@@ -1,17 +1,22 @@
 """Rendezvous hashing (Thaler and Ravishankar, 1998): replicas that share nothing agree on an order of backends.
 
 Every (backend, key) pair gets a weight; the backends in falling order of weight are the key's homes. Removing one
-backend moves only the keys it was first for.
+backend moves only the keys it was first for. A weight is one multiplication, so that a thousand of them take a tenth of
+a millisecond: both sides are spread evenly before (xxh3), and the product's high bits mix them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 
 import xxhash
 
 from gateway.types import BackendName, BackendView
+
+_MASK = 0xFFFF_FFFF_FFFF_FFFF
+# The fractional part of the golden ratio in 64 bits, odd: Fibonacci hashing (Knuth, TAOCP 3, 6.4).
+_FACTOR = 0x9E37_79B9_7F4A_7C15
 
 
 @lru_cache(maxsize=4096)
@@ -19,11 +24,31 @@ def _seed(name: BackendName) -> int:
     return xxhash.xxh3_64_intdigest(name.encode("utf-8", "surrogatepass"))
 
 
-def weight(name: BackendName, key: bytes) -> int:
-    """A 64-bit weight of one backend for one key, the same on every machine."""
-    return xxhash.xxh3_64_intdigest(key, seed=_seed(name))
+def running(seed: int) -> xxhash.xxh3_64:
+    """A hash that is fed piece by piece and may be asked at any point; it reads memory views where they lie."""
+    return xxhash.xxh3_64(seed=seed)
 
 
-def ranked(views: Iterable[BackendView], key: bytes) -> list[BackendView]:
-    """The backends in the key's order, first home first; equal weights fall back on the name."""
-    return sorted(views, key=lambda view: (-weight(view.name, key), view.name))
+def spread(key: bytes) -> int:
+    """A key as 64 evenly spread bits."""
+    return xxhash.xxh3_64_intdigest(key)
+
+
+def weights(views: Sequence[BackendView], spread_key: int) -> list[int]:
+    """A 64-bit weight of each backend for one key, the same on every machine."""
+    seed = _seed
+    return [
+        ((mixed := (seed(view.name) ^ spread_key) * _FACTOR & _MASK) ^ mixed >> 32) * _FACTOR & _MASK for view in views
+    ]
+
+
+def first(views: Sequence[BackendView], spread_key: int) -> int:
+    """The index of the key's first home; equal weights fall back on the name."""
+    weighed = weights(views, spread_key)
+    return max(range(len(views)), key=lambda index: (weighed[index], views[index].name))
+
+
+def ranked(views: Sequence[BackendView], key: bytes) -> list[BackendView]:
+    """The backends in the key's order, first home first."""
+    weighed = dict(zip([view.name for view in views], weights(views, spread(key)), strict=True))
+    return sorted(views, key=lambda view: (-weighed[view.name], view.name))

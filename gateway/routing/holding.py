@@ -19,10 +19,11 @@ class RouteKey:
     """The identities of one request's content, made once.
 
     ``images`` are placement digests in prompt order (videos last), ``patches`` the vision encoder's patches and
-    ``tokens`` the prompt positions of each (both may be shorter: the rest is not known). ``chain`` are running 64-bit
+    ``tokens`` the embeddings of each (both may be shorter: the rest is not known). ``chain`` are running 64-bit
     hashes of the prompt, each with everything before it; the link ``chain[i]`` ends ``chain_tokens[i]`` tokens into the
     prompt, rising. ``scope`` separates tenants whose images engines do not share. ``prompt`` has the engines' own
-    blocks, where somebody publishes them and the prompt's token ids are known.
+    blocks, where somebody publishes them and the prompt's token ids are known. ``home`` is what the content's homes go
+    by, where no image is.
     """
 
     images: tuple[bytes, ...] = ()
@@ -32,6 +33,7 @@ class RouteKey:
     chain_tokens: tuple[int, ...] = ()
     scope: int = 0
     prompt: PromptChains | None = field(default=None, compare=False, repr=False)
+    home: int | None = None
 
     @property
     def encode_patches(self) -> int:

@@ -1,25 +1,20 @@
 """Which of the scored candidates it is, and the word for why.
 
-* Text: the best score; equals are told apart by rendezvous on the request id, so they are used evenly.
-* Images nobody holds: their rendezvous home, unless that is over the load bound; then the next home, and so on.
-  Another place costs nothing, so the bound is tight.
-* Images somebody holds: the best-scored holder, unless every holder is over the *loose* bound or its first token
-  would come later than elsewhere by more than ``leave_s``; then the images get one more home as above.
-
-The key of the rendezvous is the first image: a conversation's history keeps its home whatever is appended.
+The least cost. Costs that nobody could tell apart are equal: then it is who holds most images, the content's home, so
+that replicas which share nothing agree and a hot image that cooled down is asked of one backend again; else the one
+with least recent work; else by rendezvous on the request id, so that equals are used evenly.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gateway.routing.ask import Profile, RouteAsk
-from gateway.routing.hashing import weight
+from gateway.routing.hashing import first, spread
 from gateway.routing.scorers.contract import Field
 
-_EQUAL = 1e-9
+# Clocks, networks and estimates tell no two first tokens apart that are as near as this.
+EQUAL_S, EQUAL_SHARE = 1e-3, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,65 +25,34 @@ class Pick:
     reason: str
 
 
-def tight_bound_tokens(inflight_kv_tokens: int, cost: int, candidate_count: int, profile: Profile) -> int:
-    """What one backend may have in flight with this request: the factor times the mean, in whole requests.
-
-    ``inflight_kv_tokens`` is the sum over all candidates. At least one request, so an idle backend is never full.
-    """
-    bound = profile.load_factor * (inflight_kv_tokens + cost) / candidate_count
-    return math.ceil(bound / cost) * cost
-
-
-def pick(field: Field, scores: Sequence[float]) -> Pick:
-    """Decide among the candidates of ``field``; ``scores`` are their weighted sums in the same order."""
-    everybody = range(len(field.views))
-    if len(field.views) == 1:
-        return Pick(0, "only_one")
-    if not field.ask.images:
-        return Pick(_best(field, scores, everybody, field.ask.request_id.encode()), "least_loaded")
-    key = field.ask.images[0]
-    holders = [index for index in everybody if field.holdings[index].images > 0]
-    staying = _staying(field, holders)
-    if staying:
-        return Pick(_best(field, scores, staying, key), "holds_images")
-    newcomers = [index for index in everybody if field.holdings[index].images == 0] or list(everybody)
-    return Pick(_home(field, newcomers, key), "another_home" if holders else "rendezvous")
+def pick(field: Field, costs_s: Sequence[float], *, others_hold: bool = False) -> Pick:
+    """Decide among the candidates of ``field`` by weighted costs; ``others_hold``: somebody left out has images."""
+    index = _least(field, costs_s)
+    held = field.holdings[index]
+    if held.images:
+        return Pick(index, "holds_images")
+    if others_hold or any(holding.images for holding in field.holdings):
+        return Pick(index, "another_home")
+    if held.prefix_tokens:
+        return Pick(index, "holds_prefix")
+    return Pick(index, "rendezvous" if index == field.home else "least_loaded")
 
 
-def _best(field: Field, scores: Sequence[float], among: Iterable[int], key: bytes) -> int:
-    candidates = list(among)
-    best = max(scores[index] for index in candidates)
-    equals = [index for index in candidates if best - scores[index] <= _EQUAL]
+def _least(field: Field, costs_s: Sequence[float]) -> int:
+    latest = min(costs_s)
+    latest += EQUAL_S + EQUAL_SHARE * min(field.work_s)
+    equals = [index for index, cost in enumerate(costs_s) if cost <= latest]
+    most = max([field.holdings[index].images for index in equals])
+    if most:
+        equals = [index for index in equals if field.holdings[index].images == most]
     if len(equals) == 1:
         return equals[0]
-    return max(equals, key=lambda index: (weight(field.views[index].name, key), field.views[index].name))
-
-
-def _home(field: Field, among: Sequence[int], key: bytes) -> int:
-    """The first home within the bound; with nobody within it (uneven costs), the one with least in flight."""
-    cost = _cost(field.ask)
-    total = sum(view.inflight_kv_tokens for view in field.views)
-    bound = tight_bound_tokens(total, cost, len(field.views), field.profile)
-    fitting = [index for index in among if field.views[index].inflight_kv_tokens + cost <= bound]
-    if not fitting:
-        return min(among, key=lambda index: (field.views[index].inflight_kv_tokens, field.views[index].name))
-    return max(fitting, key=lambda index: (weight(field.views[index].name, key), field.views[index].name))
-
-
-def _staying(field: Field, holders: Sequence[int]) -> list[int]:
-    """The holders that are neither too full nor too slow for the images to stay with them."""
-    if not holders:
-        return []
-    count = len(field.views)
-    mean_requests = sum(view.inflight_requests for view in field.views) / count
-    fullest = max(mean_requests + field.profile.spare_requests, field.profile.load_factor * mean_requests)
-    latest_s = min(field.first_token_s) + field.profile.leave_s
-    return [
-        index
-        for index in holders
-        if field.views[index].inflight_requests < fullest and field.first_token_s[index] <= latest_s
-    ]
-
-
-def _cost(ask: RouteAsk) -> int:
-    return max(1, ask.kv_tokens, ask.prompt_tokens)
+    if field.home in equals:
+        return field.home
+    work = [field.views[index].recent_work_tokens for index in equals]
+    least = min(work)
+    idlest = [index for index, each in zip(equals, work, strict=True) if each == least]
+    if len(idlest) == 1:
+        return idlest[0]
+    views = [field.views[index] for index in idlest]
+    return idlest[first(views, spread(field.ask.request_id.encode("utf-8", "surrogatepass")))]

@@ -55,6 +55,8 @@ class BackendView:
     ``encoder_tokens``: the most embeddings that one image may have there; ``encoder_cache_tokens``: what its encoder
     cache holds at least. ``prefix_hash``: the algorithm of its prefix cache's block hashes. ``api_servers``: front-end
     processes, each with a multimodal cache of its own (2 may stand for more); ``ranks``: data-parallel ones.
+    The two paces are learnt from times to the first token, ``recent_work_tokens`` is what we gave it over some minutes.
+    ``scraped_inflight_requests`` were ours when the engine was asked for its load.
     ``engine_waiting_tokens``: uncached prompt tokens that wait in the engine, whoever sent them.
     ``takes_ids``: told whether images that it holds may go as ids alone; ``image_cache_bytes`` of processed pictures.
     """
@@ -80,6 +82,9 @@ class BackendView:
     api_servers: int | None = None
     ranks: int | None = None
     kv_event_sources: tuple[KvEventSource, ...] = ()
+    prefill_s_per_token: float | None = None
+    encode_s_per_patch: float | None = None
+    recent_work_tokens: float = 0.0
     inflight_requests: int = 0
     inflight_kv_tokens: int = 0
     queued_prefill_tokens: int = 0
@@ -89,6 +94,7 @@ class BackendView:
     engine_waiting_tokens: int | None = None
     kv_use_ratio: float | None = None
     scraped_age_s: float | None = None
+    scraped_inflight_requests: int | None = None
     returns: int = 0
     role: BackendRole = BackendRole.FULL
     takes_ids: bool | None = None
@@ -98,12 +104,23 @@ class BackendView:
 
 @dataclass(frozen=True, slots=True)
 class RequestCost:
-    """What one request will ask of a backend, for its account and for the decision."""
+    """What one request will ask of a backend, for its account and for the decision.
+
+    ``cached_tokens`` of the prompt need no prefill there. ``first_token_s``: when its first token is expected, of an
+    answer that comes in one piece at its end; ``None`` = the first byte tells.
+    """
 
     prompt_tokens: int
     output_tokens: int
     encode_patches: int
+    cached_tokens: int = 0
+    first_token_s: float | None = None
 
     @property
     def kv_tokens(self) -> int:
         return self.prompt_tokens + self.output_tokens
+
+    @property
+    def prefill_tokens(self) -> int:
+        """Prompt tokens that are computed."""
+        return max(0, self.prompt_tokens - self.cached_tokens)

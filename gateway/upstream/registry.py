@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 
+from gateway.routing.ask import Profile
+from gateway.routing.pace import TokenPace
 from gateway.types import BackendName, BackendRole, BackendView, EngineKind
 from gateway.upstream.accounts import Load
 from gateway.upstream.breaker import Breaker
@@ -18,6 +20,8 @@ from gateway.upstream.engines.contract import Engine, EngineFacts, EngineLoad
 from gateway.upstream.overrides import told
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
+_USUAL = Profile()
+SEED_PACE = TokenPace(_USUAL.prefill_s_per_token, _USUAL.encode_s_per_patch)
 _VIEW_AGE_LIMIT_S = 1.0
 
 
@@ -44,6 +48,8 @@ class Backend:
         self.returns = 0
         self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_s, limits.breaker_open_limit_s)
         self.accounts = Load(self._touch)
+        self.pace = SEED_PACE
+        self._scraped_requests: int | None = None
         self._facts = EngineFacts()
         self._told = told(settings, self._facts)
         self._load = EngineLoad()
@@ -73,7 +79,12 @@ class Backend:
     def learn_load(self, load: EngineLoad, now_s: float) -> None:
         self._load = load
         self._loaded_s = now_s
+        self._scraped_requests = self.accounts.requests
         self._touch()
+
+    def learn_pace(self, tokens: int, patches: int, seconds: float) -> None:
+        """A first token came after so long, behind so much work."""
+        self.pace = self.pace.learn(tokens, patches, seconds)
 
     def mark_up(self) -> bool:
         """It answered. Tells whether it was down, which means that it may have restarted."""
@@ -114,7 +125,8 @@ class Backend:
 
     def _snapshot(self, now_s: float) -> BackendView:
         settings, load, health, own = self.settings, self._load, self._health, self.accounts
-        facts = self._told
+        facts, pace = self._told, self.pace if self.pace.samples else None
+        own.advance(now_s)
         return BackendView(
             name=self.name,
             url=self.root,
@@ -138,6 +150,9 @@ class Backend:
             api_servers=facts.api_servers,
             ranks=facts.ranks,
             kv_event_sources=facts.kv_event_sources or (),
+            prefill_s_per_token=None if pace is None else pace.prefill_s_per_token,
+            encode_s_per_patch=None if pace is None else pace.encode_s_per_patch,
+            recent_work_tokens=own.recent_work_tokens,
             inflight_requests=own.requests,
             inflight_kv_tokens=own.kv_tokens,
             queued_prefill_tokens=own.prefill_tokens,
@@ -147,6 +162,7 @@ class Backend:
             engine_waiting_tokens=load.waiting_tokens,
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
+            scraped_inflight_requests=self._scraped_requests,
             returns=self.returns,
             role=settings.role,
             # Behind a router there is more than one cache.

@@ -13,6 +13,7 @@ from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotT
 from gateway.ports import Account, Client, Clock, UpstreamRequest
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, Holdings, RouteKey
+from gateway.routing.index import Room
 from gateway.types import BackendName, BackendView, EngineKind, RequestCost
 from gateway.upstream.discover import ProbeClient, probe_client
 from gateway.upstream.engines.contract import DRAINING
@@ -82,7 +83,7 @@ class UpstreamService:
         return (*self.views(), *helpers) if helpers else self.views()
 
     def open_account(self, backend: BackendName, cost: RequestCost) -> Account:
-        return self._registry[backend].accounts.open(cost)
+        return self._registry[backend].accounts.open(cost, self._clock.now_s())
 
     async def forward(self, backend: BackendName, request: UpstreamRequest) -> EngineResponse:
         """Send once. Raises NotTaken (may go elsewhere), BackendLost, BackendTimeout. Never resends by itself."""
@@ -132,12 +133,17 @@ class UpstreamService:
         return self._beliefs.holdings(key)
 
     def learn(self, backend: BackendName, key: RouteKey) -> None:
-        """The backend is given this content now."""
-        self._beliefs.learn(backend, key)
+        """The backend is given this content now; what fits into its caches is believed to stay there."""
+        view = self._registry[backend].view(self._clock.now_s())
+        self._beliefs.learn(backend, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
 
-    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+    def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of the prompt it had held, where ``believed`` was expected."""
-        self._beliefs.correct(backend, key, believed, cached_tokens)
+        self._beliefs.correct(backend, believed, cached_tokens)
+
+    def learn_pace(self, backend: BackendName, tokens: int, patches: int, first_token_s: float) -> None:
+        """A first token came after so long, behind so much work."""
+        self._registry[backend].learn_pace(tokens, patches, first_token_s)
 
     def _publishing(self) -> Iterator[Followed]:
         """Backends with the publishers that can be heard: those that wait for us, and the others if we listen."""

@@ -249,6 +249,7 @@ class FakeUpstream:
         self.learnt: list[tuple[BackendName, tuple[bytes, ...]]] = []
         self.corrected: list[tuple[BackendName, Holding, int]] = []
         self.held: Holdings = {}
+        self.paces: list[tuple[BackendName, int, int, float]] = []
         self.keys: list[RouteKey] = []
         self.looked_ahead: list[RouteKey] = []
 
@@ -299,7 +300,10 @@ class FakeUpstream:
         self.learnt.append((backend, key.images))
         self.keys.append(key)
 
-    def correct(self, backend: BackendName, key: RouteKey, believed: Holding, cached_tokens: int) -> None:
+    def learn_pace(self, backend: BackendName, tokens: int, patches: int, first_token_s: float) -> None:
+        self.paces.append((backend, tokens, patches, first_token_s))
+
+    def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         self.corrected.append((backend, believed, cached_tokens))
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from gateway.routing.ask import Profile, RouteAsk
-from gateway.routing.holding import NOTHING as NO_HOLDING
+from gateway.routing.field import bounded
+from gateway.routing.field import field_of as whole_field
 from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.routing.scorers import Field
-from gateway.routing.scorers.first_token import expected_s
 from gateway.types import BackendName, BackendView, EngineKind
 
 BLANK = BackendView(BackendName("blank"), "http://blank", EngineKind.VLLM)
@@ -44,10 +44,8 @@ NOTHING: Holdings = {}
 def field_of(
     views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings = NOTHING, profile: Profile | None = None
 ) -> Field:
-    profile = profile or Profile()
-    held = [holdings.get(one.name, NO_HOLDING) for one in views]
-    waits_s = [expected_s(one, ask, each, profile) for one, each in zip(views, held, strict=True)]
-    return Field(ask, profile, views, held, waits_s)
+    """The field within the load bound."""
+    return bounded(whole_field(views, ask, holdings, profile or Profile()))
 
 
 IMAGES = st.lists(st.binary(min_size=16, max_size=16), max_size=4, unique=True).map(tuple)
@@ -79,6 +77,11 @@ _FACTS = st.fixed_dictionaries(
         "queued_prefill_tokens": st.integers(0, 50_000),
         "queued_encode_patches": st.integers(0, 50_000),
         "engine_waiting": st.sampled_from([None, 0, 7]),
+        "engine_running": st.sampled_from([None, 0, 9]),
+        "recent_work_tokens": st.floats(0, 1e6),
+        "prefill_s_per_token": st.sampled_from([None, 1e-5, 1e-3]),
+        "encode_s_per_patch": st.sampled_from([None, 1e-6, 1e-4]),
+        "encoder_tokens": st.sampled_from([None, 16_384]),
     }
 )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.ask import Decision, Profile, RouteAsk
+from gateway.types import BackendName
 
 
 def test_an_empty_ask_may_go_anywhere() -> None:
@@ -10,8 +11,19 @@ def test_an_empty_ask_may_go_anywhere() -> None:
     assert (ask.model, ask.images, ask.excluded) == (None, (), frozenset())
 
 
-def test_a_megapixel_costs_less_to_encode_than_we_wait_to_leave_its_holder() -> None:
+def test_a_decision_tells_its_trail_when_it_is_asked() -> None:
+    told: list[str] = []
+
+    def tell() -> tuple[str, ...]:
+        told.append("asked")
+        return ("line",)
+
+    decision = Decision(BackendName("a"), "http://a", "only_one", tell=tell)
+    assert (told, decision.known_images) == ([], 0)
+    assert (decision.trail, told) == (("line",), ["asked"])
+
+
+def test_work_done_again_counts_more_than_waiting() -> None:
     profile = Profile()
-    megapixel_s = 4096 * profile.encode_s_per_patch + 1024 * profile.prefill_s_per_token
-    assert megapixel_s < profile.leave_s
+    assert profile.weights.work > profile.weights.queue > profile.weights.home > 0
     assert profile.load_factor > 1

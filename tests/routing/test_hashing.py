@@ -7,16 +7,17 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.routing.hashing import ranked, weight
-from gateway.types import BackendName
+from gateway.routing.hashing import first, ranked, spread, weights
 from tests.routing.fields import fleets, view
 
 KEYS = st.binary(min_size=16, max_size=16)
 
 
 def test_weights_are_the_same_on_every_machine() -> None:
-    assert weight(BackendName("a"), b"key") == 1133070004873984352
-    assert weight(BackendName("a"), b"key") != weight(BackendName("b"), b"key")
+    assert weights([view("a"), view("b")], spread(b"key")) == [
+        6510673090702505761,
+        15943705154227997579,
+    ]
 
 
 @given(KEYS, fleets(plain=True), st.randoms())
@@ -33,7 +34,14 @@ def test_removing_one_backend_moves_only_its_own_keys(key: bytes, fleet: list) -
         assert ranked([one for one in fleet if one is not gone], key) == [one for one in order if one is not gone]
 
 
-def test_keys_spread_evenly() -> None:
+@given(KEYS, fleets(plain=True))
+def test_the_first_is_the_first_of_all(key: bytes, fleet: list) -> None:  # type: ignore[type-arg]
+    assert fleet[first(fleet, spread(key))] == ranked(fleet, key)[0]
+
+
+def test_keys_spread_evenly_over_firsts_and_seconds() -> None:
     fleet = [view(name) for name in "abcd"]
-    homes = Counter(ranked(fleet, number.to_bytes(16, "big"))[0].name for number in range(4000))
-    assert all(900 < count < 1100 for count in homes.values())
+    orders = [ranked(fleet, number.to_bytes(16, "big")) for number in range(6000)]
+    pairs = Counter((order[0].name, order[1].name) for order in orders)
+    assert len(pairs) == 12
+    assert all(420 < count < 580 for count in pairs.values())

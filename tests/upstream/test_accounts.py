@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.types import RequestCost
-from gateway.upstream.accounts import Load, OpenAccount
+from gateway.upstream.accounts import RECENT_S, Load, OpenAccount
 
 
 def sums(load: Load) -> tuple[int, int, int, int]:
@@ -45,3 +45,31 @@ def test_sums_are_never_negative_and_end_at_zero(costs: list[RequestCost], steps
     for account in accounts:
         account.close()
     assert sums(load) == (0, 0, 0, 0)
+
+
+def test_what_is_cached_there_is_not_ahead_of_others() -> None:
+    load = Load(lambda: None)
+    load.open(RequestCost(100, 20, 400, cached_tokens=60))
+    assert sums(load) == (1, 120, 40, 400)
+
+
+def test_an_answer_in_one_piece_is_past_its_prefill_when_it_should_be() -> None:
+    load = Load(lambda: None)
+    first = load.open(RequestCost(100, 20, 0, first_token_s=2.0), now_s=10.0)
+    load.open(RequestCost(7, 0, 0, first_token_s=0.1), now_s=10.0)
+    load.open(RequestCost(5, 0, 0), now_s=10.0)
+    load.advance(11.0)
+    assert load.prefill_tokens == 105
+    load.advance(15.0)
+    assert (load.prefill_tokens, load.requests) == (5, 3)
+    first.answered()
+    first.close()
+    assert (load.prefill_tokens, load.requests) == (5, 2)
+
+
+def test_recent_work_fades() -> None:
+    load = Load(lambda: None)
+    load.open(RequestCost(100, 0, 0), now_s=0.0).close()
+    at_once = load.recent_work_tokens
+    load.advance(RECENT_S)
+    assert 0.36 < load.recent_work_tokens / at_once < 0.37

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gateway.types import BackendName, BackendRole, EngineKind, RequestCost
 from gateway.upstream.engines import engine_of
 from gateway.upstream.engines.contract import EngineFacts, EngineLoad
@@ -54,7 +56,9 @@ def test_views_are_the_same_objects_until_something_changes() -> None:
     assert (during[0].inflight_requests, during[0].inflight_kv_tokens) == (1, 15)
     assert (during[0].queued_prefill_tokens, during[0].queued_encode_patches) == (10, 100)
     account.close()
-    assert backends.views(0.3) == before
+    after = backends.views(0.3)
+    assert after[0].recent_work_tokens > 0
+    assert [replace(view, recent_work_tokens=0.0) for view in after] == list(before)
 
 
 def test_helpers_take_no_requests() -> None:
@@ -114,3 +118,20 @@ def test_load_reports_have_an_age() -> None:
     only(backends).learn_load(EngineLoad(running=3, waiting=1, kv_use_ratio=0.5), 1.0)
     (view,) = backends.views(4.0)
     assert (view.engine_running, view.engine_waiting, view.kv_use_ratio, view.scraped_age_s) == (3, 1, 0.5, 3.0)
+
+
+def test_the_pace_shows_once_it_was_observed() -> None:
+    backends = registry(BackendSettings("http://a", name="a"))
+    assert backends.views(0.0)[0].prefill_s_per_token is None
+    backends[BackendName("a")].learn_pace(10_000, 0, 10.0)
+    assert (backends.views(2.0)[0].prefill_s_per_token or 0.0) > 1e-4
+
+
+def test_a_report_knows_what_was_ours_then() -> None:
+    backends = registry(BackendSettings("http://a", name="a"))
+    backend = backends[BackendName("a")]
+    account = backend.accounts.open(RequestCost(10, 5, 100))
+    backend.learn_load(EngineLoad(running=3, waiting=2), 1.0)
+    account.close()
+    view = backends.views(1.0)[0]
+    assert (view.scraped_inflight_requests, view.inflight_requests) == (1, 0)

@@ -9,13 +9,26 @@ from __future__ import annotations
 from gateway.routing.filters.available import AVAILABLE
 from gateway.routing.filters.context import CONTEXT
 from gateway.routing.filters.contract import Filter
+from gateway.routing.filters.encoder import ENCODER
 from gateway.routing.filters.engine import ENGINE
 from gateway.routing.filters.excluded import EXCLUDED
 from gateway.routing.filters.frames import FRAMES
 from gateway.routing.filters.kv_headroom import KV_HEADROOM
+from gateway.routing.filters.media_limit import MEDIA_LIMIT
 from gateway.routing.filters.model import MODEL
 from gateway.routing.filters.vision import VISION
 
-FILTERS: tuple[Filter, ...] = (MODEL, ENGINE, VISION, FRAMES, EXCLUDED, CONTEXT, AVAILABLE, KV_HEADROOM)
+FILTERS: tuple[Filter, ...] = (
+    MODEL,
+    ENGINE,
+    VISION,
+    FRAMES,
+    MEDIA_LIMIT,
+    ENCODER,
+    EXCLUDED,
+    AVAILABLE,
+    CONTEXT,
+    KV_HEADROOM,
+)
 
 __all__ = ["FILTERS", "Filter"]

@@ -6,12 +6,11 @@ Marks lag behind the truth; failing open turns a wrong mark into an answer and a
 from __future__ import annotations
 
 from gateway.routing.ask import RouteAsk
-from gateway.routing.filters.contract import Filter
-from gateway.types import BackendView
+from gateway.routing.filters.contract import Filter, Views
 
 
-def _keeps(view: BackendView, _ask: RouteAsk) -> bool:
-    return view.healthy and not view.draining
+def _narrow(views: Views, _ask: RouteAsk) -> Views:
+    return [view for view in views if view.healthy and not view.draining]
 
 
-AVAILABLE = Filter("available", _keeps)
+AVAILABLE = Filter("available", _narrow)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from gateway.routing.ask import RouteAsk
-from gateway.routing.filters.contract import Filter
-from gateway.types import BackendView
+from gateway.routing.filters.contract import Filter, Views
 
 
-def _keeps(view: BackendView, ask: RouteAsk) -> bool:
-    if view.context_tokens is not None and ask.prompt_tokens > view.context_tokens:
-        return False
-    return view.kv_capacity_tokens is None or ask.kv_tokens <= view.kv_capacity_tokens
+def _narrow(views: Views, ask: RouteAsk) -> Views:
+    prompt, whole = ask.prompt_tokens, ask.kv_tokens
+    return [
+        view
+        for view in views
+        if (view.context_tokens is None or prompt <= view.context_tokens)
+        and (view.kv_capacity_tokens is None or whole <= view.kv_capacity_tokens)
+    ]
 
 
-CONTEXT = Filter("context", _keeps)
+CONTEXT = Filter("context", _narrow)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from gateway.errors import DialectNotSupported, GatewayError
 from gateway.routing.ask import Profile, RouteAsk
-from gateway.routing.filters.contract import Filter
-from gateway.types import BackendView
+from gateway.routing.filters.contract import Filter, Views
 
 
-def _keeps(view: BackendView, ask: RouteAsk) -> bool:
-    return ask.engines is None or view.engine in ask.engines
+def _narrow(views: Views, ask: RouteAsk) -> Views:
+    engines = ask.engines
+    return views if engines is None else [view for view in views if view.engine in engines]
 
 
-def _refuse(_ask: RouteAsk, _profile: Profile) -> GatewayError:
+def _refuse(_ask: RouteAsk, _profile: Profile, _views: Views) -> GatewayError:
     return DialectNotSupported()
 
 
-ENGINE = Filter("engine", _keeps, _refuse)
+ENGINE = Filter("engine", _narrow, _refuse)

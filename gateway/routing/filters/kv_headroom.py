@@ -10,7 +10,7 @@ queue. A backend on which nothing of ours runs has room for whatever it serves.
 from __future__ import annotations
 
 from gateway.routing.ask import RouteAsk
-from gateway.routing.filters.contract import Filter
+from gateway.routing.filters.contract import Filter, Views
 from gateway.types import BackendView
 
 # A report of the last two rounds of probes; an older one says nothing of now.
@@ -33,8 +33,13 @@ def has_headroom(view: BackendView, kv_tokens: int, fill: float = 1.0) -> bool:
     return fits_account or used + kv_tokens <= capacity
 
 
-def _keeps(view: BackendView, ask: RouteAsk) -> bool:
-    return has_headroom(view, ask.kv_tokens)
+def _narrow(views: Views, ask: RouteAsk) -> Views:
+    asked = ask.kv_tokens
+    return [
+        view
+        for view in views
+        if view.kv_capacity_tokens is None or view.inflight_requests == 0 or has_headroom(view, asked)
+    ]
 
 
-KV_HEADROOM = Filter("kv_headroom", _keeps)
+KV_HEADROOM = Filter("kv_headroom", _narrow)

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.routing.ask import Profile, RouteAsk
-from gateway.routing.filters.contract import Filter
-from gateway.types import BackendView
+from gateway.routing.filters.contract import Filter, Views
 
 
-def _keeps(view: BackendView, ask: RouteAsk) -> bool:
-    if not ask.needs_vision:
-        return True
-    return view.vision and (view.max_images is None or len(ask.images) - ask.videos <= view.max_images)
+def _narrow(views: Views, ask: RouteAsk) -> Views:
+    return [view for view in views if view.vision] if ask.needs_vision else views
 
 
-def _refuse(_ask: RouteAsk, _profile: Profile) -> GatewayError:
-    return InvalidRequest("No backend of this model takes the images of this request.", rule="backend.max_images")
+def _refuse(_ask: RouteAsk, _profile: Profile, _views: Views) -> GatewayError:
+    return InvalidRequest("No backend of this model takes images.", rule="backend.vision")
 
 
-VISION = Filter("vision", _keeps, _refuse)
+VISION = Filter("vision", _narrow, _refuse)

@@ -1,14 +1,21 @@
-"""How well a backend suits a request: each scorer is one file and answers with a score from 0 (worst) to 1 (best)."""
+"""What a request costs on a backend, in seconds: each scorer is one file, its weight a field of `ask.Weights`."""
 
 from __future__ import annotations
 
-from gateway.routing.scorers.affinity import AFFINITY
-from gateway.routing.scorers.contract import Field, Scorer
-from gateway.routing.scorers.first_token import FIRST_TOKEN
-from gateway.routing.scorers.load import LOAD
+from collections.abc import Callable
 
-# The weight of affinity outbids both others together for a backend that holds all images against one that holds
-# half of them; a holder that is much too slow or too full is put aside by the picker, not outvoted here.
-SCORERS: tuple[tuple[Scorer, float], ...] = ((FIRST_TOKEN, 1.0), (AFFINITY, 4.0), (LOAD, 1.0))
+from gateway.routing.ask import Weights
+from gateway.routing.scorers.contract import Field, Scorer
+from gateway.routing.scorers.home import HOME
+from gateway.routing.scorers.queue import QUEUE
+from gateway.routing.scorers.running import RUNNING
+from gateway.routing.scorers.work import WORK
+
+SCORERS: tuple[tuple[Scorer, Callable[[Weights], float]], ...] = (
+    (QUEUE, lambda weights: weights.queue),
+    (WORK, lambda weights: weights.work),
+    (RUNNING, lambda weights: weights.running),
+    (HOME, lambda weights: weights.home),
+)
 
 __all__ = ["SCORERS", "Field", "Scorer"]

@@ -1,4 +1,8 @@
-"""What a scorer sees: the whole field of candidates at once, because a score compares."""
+"""What a scorer sees: the whole field of candidates at once, because a score compares. And how work becomes seconds.
+
+The expected time to the first token is what is queued there and what the request itself needs that is not held, tokens
+and patches by the backend's own pace, where that was observed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.filters.kv_headroom import FRESH_S
 from gateway.routing.holding import Holding
 from gateway.types import BackendView
 
@@ -14,20 +19,39 @@ from gateway.types import BackendView
 class Field:
     """The candidates that passed the filters, with what is known of each in the same order.
 
-    ``holdings`` is what each holds of the request; ``first_token_s`` is the expected time to
-    the first token there.
+    ``holdings`` is what each holds of the request, ``queue_s`` how long what is queued there takes, ``work_s`` how long
+    what it does not hold. ``home`` is the index of the content's home, if it has one.
     """
 
     ask: RouteAsk
     profile: Profile
     views: Sequence[BackendView]
     holdings: Sequence[Holding]
-    first_token_s: Sequence[float]
+    queue_s: Sequence[float]
+    work_s: Sequence[float]
+    home: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """``score`` gives one number in [0, 1] per candidate of the field, in its order."""
+    """``cost_s`` gives seconds per candidate of the field, in its order; fewer are better, only differences count."""
 
     name: str
-    score: Callable[[Field], list[float]]
+    cost_s: Callable[[Field], Sequence[float]]
+
+
+def queued_tokens(view: BackendView, prompt_tokens: int) -> int:
+    """Prompt tokens queued on a backend: ours that nobody answered yet, and strangers' (other gateways, direct
+    clients).
+
+    Of those an engine reports as waiting, strangers' is the share that were not ours when it was asked. Where it does
+    not tell their tokens, they are taken to be like this request's. A report that is old says nothing.
+    """
+    waiting = view.engine_waiting
+    if not waiting or (view.scraped_age_s is not None and view.scraped_age_s > FRESH_S):
+        return view.queued_prefill_tokens
+    ours = view.inflight_requests if view.scraped_inflight_requests is None else view.scraped_inflight_requests
+    known = waiting + (view.engine_running or 0)
+    share = max(0, known - ours) / known
+    each = waiting * prompt_tokens if view.engine_waiting_tokens is None else view.engine_waiting_tokens
+    return view.queued_prefill_tokens + int(share * each)

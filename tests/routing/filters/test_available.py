@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.routing.ask import RouteAsk
+from gateway.routing.ask import Profile, RouteAsk
 from gateway.routing.filters.available import AVAILABLE
 from tests.routing.fields import view
 
@@ -15,4 +15,4 @@ def test_marks(healthy: bool, draining: bool, kept: bool) -> None:
 
 
 def test_it_is_soft_so_that_a_wrong_mark_is_not_an_outage() -> None:
-    assert AVAILABLE.refuse is None
+    assert AVAILABLE.refuse(RouteAsk(), Profile(), ()) is None

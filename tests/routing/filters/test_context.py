@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.routing.ask import RouteAsk
+from gateway.routing.ask import Profile, RouteAsk
 from gateway.routing.filters.context import CONTEXT
 from tests.routing.fields import view
 
@@ -17,4 +17,4 @@ def test_room(context: int | None, capacity: int | None, kept: bool) -> None:
 
 
 def test_it_is_soft() -> None:
-    assert CONTEXT.refuse is None
+    assert CONTEXT.refuse(RouteAsk(), Profile(), ()) is None

@@ -20,5 +20,4 @@ def test_what_has_the_path_stays() -> None:
 
 
 def test_where_none_has_it_the_api_is_not_offered() -> None:
-    assert ENGINE.refuse is not None
-    assert isinstance(ENGINE.refuse(RouteAsk(), Profile()), DialectNotSupported)
+    assert isinstance(ENGINE.refuse(RouteAsk(), Profile(), ()), DialectNotSupported)

@@ -14,7 +14,6 @@ def test_tried_backends_are_not_tried_again() -> None:
 
 
 def test_the_refusal_says_when_to_come_back() -> None:
-    assert EXCLUDED.refuse is not None
-    error = EXCLUDED.refuse(RouteAsk(), Profile(retry_after_s=3.0))
+    error = EXCLUDED.refuse(RouteAsk(), Profile(retry_after_s=3.0), ())
     assert isinstance(error, NoBackend)
     assert error.retry_after_s == 3.0

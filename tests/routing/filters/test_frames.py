@@ -17,5 +17,4 @@ def test_only_vllm_takes_frames(engine: EngineKind) -> None:
 
 
 def test_a_request_that_nobody_can_take_says_so() -> None:
-    assert FRAMES.refuse is not None
-    assert isinstance(FRAMES.refuse(RouteAsk(), Profile()), MediumUnsupported)
+    assert isinstance(FRAMES.refuse(RouteAsk(), Profile(), ()), MediumUnsupported)

@@ -17,8 +17,7 @@ def test_models(model: str | None, models: tuple[str, ...], kept: bool) -> None:
 
 
 def test_the_refusal_names_the_field_and_nothing_private() -> None:
-    assert MODEL.refuse is not None
-    error = MODEL.refuse(RouteAsk(model="m"), Profile())
+    error = MODEL.refuse(RouteAsk(model="m"), Profile(), ())
     assert isinstance(error, ModelNotFound)
     assert error.part == "model"
     assert error.message == ModelNotFound.summary

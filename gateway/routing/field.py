@@ -1,0 +1,119 @@
+"""The field of candidates: what each holds, how long its queue and the rest of the work take, who is over the load
+bound.
+
+Decided here: which few of very many backends are compared, whose pace is assumed for one that was not observed yet, and
+the bound. In a large fleet those who hold something, the content's first homes and a sample of the others stand for
+all: the best of two dozen picked at random is nearly the best of a thousand (Mitzenmacher 2001), and to look at each is
+a millisecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from heapq import nlargest
+
+from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.hashing import first, spread, weights
+from gateway.routing.holding import NOTHING, Holdings
+from gateway.routing.pace import TokenPace
+from gateway.routing.scorers.contract import Field, queued_tokens
+from gateway.types import BackendView
+
+# Fleets up to this size are compared whole.
+ALL_OF = 48
+HOMES, SAMPLE, HOLDERS = 4, 24, 48
+# A patch of the vision encoder against a token of prefill, by the seeds of `ask.Profile`.
+PATCHES_PER_TOKEN = 5
+# What a request asks of a backend besides its prefill: it decodes, and keeps others from doing so.
+DECODE_SHARE = 0.25
+
+
+def home_key(ask: RouteAsk) -> int | None:
+    """What the content's homes go by: a conversation's history keeps its home whatever is appended."""
+    if ask.key.home is not None:
+        return ask.key.home
+    return spread(ask.key.images[0]) if ask.key.images else None
+
+
+def shortlist(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings) -> Sequence[BackendView]:
+    """Those of ``views`` that are worth comparing, in their order; all of a small fleet."""
+    count = len(views)
+    if count <= ALL_OF:
+        return views
+    chosen: set[int] = set()
+    if holdings:
+        chosen.update([index for index, view in enumerate(views) if view.name in holdings][:HOLDERS])
+    key = home_key(ask)
+    if key is not None:
+        weighed = weights(views, key)
+        chosen.update(nlargest(HOMES, range(count), key=weighed.__getitem__))
+    start = spread(ask.request_id.encode("utf-8", "surrogatepass")) % count
+    chosen.update([(start + number * count // SAMPLE) % count for number in range(SAMPLE)])
+    return [views[index] for index in sorted(chosen)]
+
+
+def work_tokens(prompt_tokens: int, patches: int, kv_tokens: int) -> int:
+    """A request's whole work as prefill tokens: what a backend's recent work is counted in."""
+    return prompt_tokens + patches // PATCHES_PER_TOKEN + int(kv_tokens * DECODE_SHARE)
+
+
+def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile) -> Field:
+    """The field before the bound, without a home."""
+    held = [holdings.get(view.name, NOTHING) for view in views] if holdings else [NOTHING] * len(views)
+    prompt, patches = ask.prompt_tokens, ask.key.encode_patches
+    usual = usual_pace(views, profile)
+    queue_s, work_s = [], []
+    for view, holding in zip(views, held, strict=True):
+        prefill = view.prefill_s_per_token or usual.prefill_s_per_token
+        encode = view.encode_s_per_patch or usual.encode_s_per_patch
+        queued = queued_tokens(view, prompt) if view.engine_waiting else view.queued_prefill_tokens
+        queue_s.append(queued * prefill + view.queued_encode_patches * encode)
+        if holding is NOTHING:
+            work_s.append(prompt * prefill + patches * encode)
+        else:
+            rest, uncoded = max(0, prompt - holding.prefix_tokens), max(0, patches - holding.encode_patches)
+            work_s.append(rest * prefill + uncoded * encode)
+    return Field(ask, profile, views, held, queue_s, work_s)
+
+
+def usual_pace(views: Sequence[BackendView], profile: Profile) -> TokenPace:
+    """The mean of the paces observed, for those that were not; without any, the profile's."""
+    prefill = [view.prefill_s_per_token for view in views if view.prefill_s_per_token]
+    encode = [view.encode_s_per_patch for view in views if view.encode_s_per_patch]
+    return TokenPace(
+        sum(prefill) / len(prefill) if prefill else profile.prefill_s_per_token,
+        sum(encode) / len(encode) if encode else profile.encode_s_per_patch,
+    )
+
+
+def bounded(field: Field) -> Field:
+    """The field without those over the load bound, and with the content's home among the rest.
+
+    The bound is ``load_factor`` times the mean of recent work, and one request; a backend that holds the whole content
+    may exceed it by ``spare_requests``, one that holds a part by its share. With nobody within, everybody is.
+    """
+    views, ask, profile = field.views, field.ask, field.profile
+    count = len(views)
+    recent = [view.recent_work_tokens for view in views]
+    work = work_tokens(ask.prompt_tokens, ask.key.encode_patches, ask.kv_tokens)
+    bound = profile.load_factor * sum(recent) / count + work
+    if max(recent) > bound:
+        whole_s = max(field.work_s)
+        spare = (profile.spare_requests - 1) * work
+        fitting = [
+            index
+            for index in range(count)
+            if recent[index] <= bound
+            or (whole_s > 0 and recent[index] <= bound + spare * (1 - field.work_s[index] / whole_s))
+        ]
+        if fitting and len(fitting) < count:
+            field = replace(
+                field,
+                views=[views[index] for index in fitting],
+                holdings=[field.holdings[index] for index in fitting],
+                queue_s=[field.queue_s[index] for index in fitting],
+                work_s=[field.work_s[index] for index in fitting],
+            )
+    key = home_key(ask)
+    return field if key is None else replace(field, home=first(field.views, key))

@@ -1,0 +1,79 @@
+"""Who is compared, at which pace, within which bound."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.routing.ask import Profile, RouteAsk
+from gateway.routing.field import (
+    ALL_OF,
+    HOLDERS,
+    HOMES,
+    SAMPLE,
+    bounded,
+    field_of,
+    home_key,
+    shortlist,
+    usual_pace,
+    work_tokens,
+)
+from gateway.routing.hashing import ranked, spread
+from gateway.routing.holding import Holding, RouteKey
+from gateway.types import BackendName
+from tests.routing.fields import asking, view
+
+PROFILE = Profile()
+IMAGE = b"0123456789abcdef"
+ASK = asking((IMAGE,), 4000, prompt_tokens=1000, kv_tokens=2000)
+
+
+def test_a_small_fleet_is_compared_whole() -> None:
+    fleet = [view(f"b{number}") for number in range(ALL_OF)]
+    assert shortlist(fleet, ASK, {}) is fleet
+
+
+@given(st.integers(ALL_OF + 1, 300), st.text(max_size=5))
+def test_of_a_large_one_holders_homes_and_a_sample(count: int, request_id: str) -> None:
+    fleet = [view(f"b{number}") for number in range(count)]
+    ask = asking((IMAGE,), 4000, request_id=request_id)
+    holders = {fleet[number].name: Holding(1) for number in (3, count - 1)}
+    listed = shortlist(fleet, ask, holders)
+    names = {one.name for one in listed}
+    assert names >= holders.keys() | {one.name for one in ranked(fleet, IMAGE)[:HOMES]}
+    assert SAMPLE <= len(listed) <= SAMPLE + HOMES + HOLDERS
+    assert [one for one in fleet if one.name in names] == list(listed)
+
+
+def test_who_was_not_observed_yet_has_the_usual_pace() -> None:
+    fleet = [view("a", prefill_s_per_token=1e-3), view("b", prefill_s_per_token=3e-3), view("c")]
+    usual = usual_pace(fleet, PROFILE)
+    assert usual.prefill_s_per_token == pytest.approx(2e-3)
+    assert usual.encode_s_per_patch == PROFILE.encode_s_per_patch
+    assert list(field_of(fleet, RouteAsk(prompt_tokens=100), {}, PROFILE).work_s) == pytest.approx([0.1, 0.3, 0.2])
+
+
+def test_who_had_much_lately_is_left_out_unless_it_holds_the_content() -> None:
+    work = work_tokens(1000, 4000, 2000)
+    fleet = [view("a", recent_work_tokens=6.0 * work), view("b"), view("c")]
+    whole = field_of(fleet, ASK, {}, PROFILE)
+    assert [one.name for one in bounded(whole).views] == ["b", "c"]
+    held = field_of(fleet, ASK, {BackendName("a"): Holding(1, 4000, 1000)}, PROFILE)
+    assert [one.name for one in bounded(held).views] == ["a", "b", "c"]
+    part = field_of(fleet, ASK, {BackendName("a"): Holding(0, 0, 100)}, PROFILE)
+    assert [one.name for one in bounded(part).views] == ["b", "c"]
+
+
+@given(st.lists(st.floats(0, 1e9), min_size=2, max_size=9), st.integers(0, 5000))
+def test_the_bound_leaves_somebody(recent: list[float], tokens: int) -> None:
+    fleet = [view(f"b{number}", recent_work_tokens=each) for number, each in enumerate(recent)]
+    field = bounded(field_of(fleet, RouteAsk(prompt_tokens=tokens, kv_tokens=tokens), {}, PROFILE))
+    assert fleet[recent.index(min(recent))] in field.views
+    assert field.home is None
+
+
+def test_the_home_is_by_the_history_then_by_the_first_image() -> None:
+    assert home_key(RouteAsk()) is None
+    assert home_key(ASK) == spread(IMAGE)
+    assert home_key(RouteAsk(key=RouteKey((IMAGE,), home=5))) == 5
