@@ -160,7 +160,7 @@ async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: di
 
 async def _prepare(trip: Trip, prepared: dict[int, Prepared], marks: Marks) -> None:
     """Fill in the prepared bytes of every image that changes, by its place, but for those that go as their ids."""
-    wants_sha256 = marks.engine is EngineKind.SGLANG and bool(marks.ids)
+    wants_sha256 = marks.engine is EngineKind.SGLANG and any(part.takes_id for part in trip.call.images)
     changing = {
         place: PrepareJob(SourceRef(part.name, part.source), fact, plan, wants_sha256)
         for place, (part, fact, plan) in enumerate(zip(trip.call.images, trip.facts, trip.plans, strict=False))

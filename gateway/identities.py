@@ -6,6 +6,7 @@ made of (``media.digest``), which images go as their id alone (``bytes_once``).
 * vLLM's chat: ``uuid`` beside the image, trusted blindly, hence never a client's; ``"image_url": null`` for an image
   that it has. Its Responses and Messages APIs drop the field, so there the same bytes must do (they are deterministic).
 * SGLang's chat: ``content_hash`` inside ``image_url``, the SHA-256 of exactly the file sent; anything else is its 400.
+  Its ``/generate``: ``mm_hashes``, which it takes for the hash of an image's features without computing that.
 """
 
 from __future__ import annotations
@@ -46,13 +47,15 @@ def image_ids(
 
     Empty where nobody takes ids, and in shadow mode, which changes nothing.
     """
-    if not plans or policy.shadow or not any(part.takes_id for part in call.images):
+    if not plans or policy.shadow:
+        return ()
+    if call.hashes_field is None and not any(part.takes_id for part in call.images):
         return ()
     scope = _scope(policy, call)
     keeps = policy.engine_fields.action(UUID_FIELD) is FieldAction.ALLOW
     return tuple(
         identify(scope, fact.content, plan.picture)
-        if part.takes_id and not (keeps and UUID_FIELD in part.foreign_fields)
+        if call.hashes_field is not None or (part.takes_id and not (keeps and UUID_FIELD in part.foreign_fields))
         else None
         for part, fact, plan in zip(call.images, facts, plans, strict=True)
     )
@@ -68,6 +71,20 @@ def _scope(policy: EffectivePolicy, call: Call) -> tuple[str, ...]:
             return (policy.tenant,)
 
 
+def hashes(call: Call, policy: EffectivePolicy, marks: Marks) -> tuple[Operation, ...]:
+    """SGLang's ``mm_hashes``: of every image 64 bits that stand for its features in the prefix cache, in hex.
+
+    They are the low half of the ids, of which 62 bits are a keyed digest's. A client's own stay where a policy allows.
+    """
+    field = call.hashes_field
+    if field is None or marks.engine is not EngineKind.SGLANG or not marks.ids:
+        return ()
+    if (field,) in call.foreign_fields and policy.engine_fields.action(field) is FieldAction.ALLOW:
+        return ()
+    each = ",".join(f'"{(image_id or "")[-16:]}"' for image_id in marks.ids)
+    return (SetMember((), field, f"[{each}]".encode()),)
+
+
 def alone(part: ImagePart, marks: Marks, place: int) -> tuple[Operation, ...]:
     """The edits for an image that goes as its id: the engine wants the key there, and nothing in it."""
     return SetValue((*part.part, "image_url"), (b"null",)), _uuid(part, marks.id_of(place) or "")
@@ -81,6 +98,8 @@ def alone_in_list(part: ImagePart, marks: Marks, place: int) -> tuple[bytes, ...
 
 def beside(part: ImagePart, marks: Marks, place: int, image: Prepared | None) -> tuple[Operation, ...]:
     """The edits that name an image whose bytes go too; ``image`` is what was prepared of it, if anything was."""
+    if not part.takes_id:
+        return ()
     if marks.id_of(place) is not None:
         return (_uuid(part, marks.id_of(place) or ""),)
     if image is None or part.pointer[-1] != "url" or not (digest := _hash(marks, image)):

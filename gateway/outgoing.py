@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
-from gateway.identities import Marks, alone, alone_in_list, beside, inside_url, member_behind
+from gateway.identities import Marks, alone, alone_in_list, beside, hashes, inside_url, member_behind
 from gateway.omission import marker_json
 from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
@@ -86,6 +86,7 @@ def edits_of(
     if policy.cache_salt is not CacheSalt.NONE and marks.engine is not EngineKind.GENERIC:
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
+    operations += hashes(call, policy, marks)
     operations += [SetValue(part.part, (marker_json(part),)) for part in call.omitted]
     made = {(part.pointer, part.frame): image for part, image in prepared}
     for place, part in enumerate(call.images):

@@ -12,7 +12,8 @@ import pytest
 from gateway.dialects import DIALECTS
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
-from gateway.identities import Marks, image_ids
+from gateway.dialects.sglang_generate import SglangGenerate
+from gateway.identities import Marks, hashes, image_ids
 from gateway.outgoing import edits_of
 from gateway.policy.effective import EffectivePolicy, EngineFields, FieldAction, ImageScope, Mode
 from gateway.record import ExchangeRecord
@@ -190,6 +191,21 @@ def test_sglang_gets_the_hash_of_what_was_prepared_and_no_id() -> None:
             found = written(body, call, marks, *made)["messages"][0]["content"][0]
             assert set(found) == {"type", "image_url"}
             assert set(found["image_url"]) == {"url"}
+
+
+def test_sglangs_generate_gets_a_hash_of_every_image() -> None:
+    body: Any = {"text": "<image><image>?", "image_data": [URL, {"url": URL}], "mm_hashes": ["theirs"]}
+    call = SglangGenerate().read(body)
+    ids = image_ids(lambda *_: "0123456789abcdef" * 2, policy(), call, [facts()] * 2, [PLAN] * 2)
+    found = written(body, call, Marks(EngineKind.SGLANG, ids))
+    assert found == body | {"mm_hashes": ["0123456789abcdef"] * 2}
+    allowed = policy(engine_fields=EngineFields(FieldAction.ALLOW))
+    assert hashes(call, allowed, Marks(EngineKind.SGLANG, ids)) == ()
+    assert hashes(call, policy(), Marks(EngineKind.GENERIC, ids)) == ()
+    several: Any = {"text": ["a", "b"], "image_data": [URL, URL]}
+    assert SglangGenerate().read(several).hashes_field is None
+    assert ids_of(SglangGenerate().read(several)) == ()
+    assert OpenAIChat().read(CHAT).hashes_field is None
 
 
 @pytest.mark.parametrize("marks", [Marks(EngineKind.GENERIC, ("ours",)), Marks(EngineKind.VLLM)])

@@ -26,6 +26,7 @@ from gateway.errors import GatewayError, InvalidRequest
 from gateway.types import Answer, AnswerText, Call, Json, JsonObject, RequestId, Usage, foreign
 
 DEFAULT_NEW_TOKENS = 128
+HASHES_FIELD = "mm_hashes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class SglangGenerate:
             token_ids=reader.token_ids,
             is_chat=False,
             generates=False,
+            # One hash for each image of one prompt; how those of several would have to stand is not documented.
+            hashes_field=None if prompts > 1 or reader.parts.other_media else HASHES_FIELD,
         )
 
     def error_body(self, error: GatewayError, _request_id: RequestId, /) -> bytes:

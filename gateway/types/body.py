@@ -126,7 +126,8 @@ class Call:
     ``prompts`` is how many prompts share what is counted (None: how long one may be is the engine's to say, which may
     cut it short), ``token_ids`` how many tokens came as ids. Not ``is_chat``: no conversation in the model's template
     that is answered, so what the engine counts teaches nothing about chats. ``generates``: text comes back, and
-    what bounds it stands at the top of the body as ``output_limit_field``.
+    what bounds it stands at the top of the body as ``output_limit_field``. ``hashes_field``: the member in which
+    SGLang takes a hash of every image, where it does.
     """
 
     model: str | None
@@ -152,6 +153,7 @@ class Call:
     token_ids: int = 0
     is_chat: bool = True
     generates: bool = True
+    hashes_field: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
