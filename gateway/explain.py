@@ -17,6 +17,7 @@ from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record, policy_for
 from gateway.frames import spread
+from gateway.identities import image_ids
 from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
@@ -35,6 +36,7 @@ from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.shown import plain
 from gateway.ports import Body, Client, SourceRef
+from gateway.prefixes import Spoken, naming_blocks
 from gateway.quota.claim import Charge
 from gateway.quota.standing import amount_of, window_of
 from gateway.record import RequestHead
@@ -180,6 +182,8 @@ async def _tell(
     cost = cost_of(estimate, plans, clips.patches)
     content = Content(tree, body.view, call, facts, plans, clips)
     ask = ask_of(policy, served, content, estimate, cost, views, request_id=head.request_id, path=head.path)
+    ids = image_ids(world.identify, policy, call, facts, plans)
+    ask = naming_blocks(ask, Spoken(counted, estimate, policy, call, plans, ids), world.cache_salt)
     told["decision"], backend = _decision(views, ask, ports, world)
     told["cost"] = _cost(world, served, backend, estimate, plans)
 
@@ -197,6 +201,7 @@ def _decision(
         "known_images": decision.known_images,
         "known_prefix_tokens": decision.holding.prefix_tokens,
         "first_token_ms": round(decision.ahead.expected_s * 1e3, 1),
+        "exact_prefix_tokens": decision.holding.prefix_tokens if decision.holding.exact else None,
         "trail": list(decision.trail),
     }
     return told, decision.backend

@@ -64,6 +64,7 @@ def test_it_says_what_the_journey_then_does(name: str) -> None:
     assert found["estimate"]["kv_tokens"] == estimate.kv_tokens == scene.budgets.asked[0].held(Unit.KV_TOKENS)
     assert found["decision"]["backend"] == record.backend
     assert found["decision"]["reason"] == record.decision_reason
+    assert found["decision"]["exact_prefix_tokens"] == record.exact_prefix_tokens
     assert found["policy"]["task"] == record.task
     assert found["findings"] == record.findings
     assert [image["digest"] for image in found["images"]] == record.image_digests
