@@ -53,7 +53,7 @@ def naming_blocks(ask: RouteAsk, spoken: Spoken, salt: Callable[[TenantId, str |
     if policy.cache_salt is not CacheSalt.NONE and not policy.shadow:
         salted = salt(policy.tenant, spoken.call.user if policy.cache_salt is CacheSalt.USER else None)
     prompt = expanded(counted.raw, lengths, known, salted)
-    return ask if prompt is None else replace(ask, key=replace(ask.key, prompt=PromptChains(prompt)))
+    return ask if prompt is None else replace(ask, key=replace(ask.key, prompt=PromptChains(prompt, policy.model)))
 
 
 def _is_certain(spoken: Spoken) -> bool:

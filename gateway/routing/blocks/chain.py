@@ -37,11 +37,13 @@ class Recipe:
 
     ``seed`` is set where the engine's own ``sha256_cbor`` is reproduced (its PYTHONHASHSEED, or the default); without
     it blocks are named by their contents. ``pads``: images are token ids of their own (SGLang), not keys.
+    ``adapter``: the prompt is a LoRA's.
     """
 
     block_tokens: int
     seed: str | None = None
     pads: bool = False
+    adapter: str | None = None
 
 
 class Chain:

@@ -19,13 +19,17 @@ GPU, OFFLOADED = 1, 2
 _GPU_WORDS = frozenset({None, "GPU"})
 # Not at the publisher's own machine: as near to every other backend.
 _REMOTE = "REMOTE"
+_MOST_ADAPTERS = 1024
 # Kinds of vLLM's KV cache groups that keep a prompt's whole prefix; a window's or a state's blocks do not tell.
 _WHOLE_PREFIX = frozenset({None, "full_attention", "mla_attention"})
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Blocks one after the other, the first behind ``parent``. ``keys``: one entry a block; ``None``: none was sent."""
+    """Blocks one after the other, the first behind ``parent``. ``keys``: one entry a block; ``None``: none was sent.
+
+    ``adapter`` is the LoRA's name under which the prompt was computed.
+    """
 
     blocks: Sequence[int]
     parent: int | None
@@ -36,6 +40,7 @@ class Stored:
     group: int | None = None
     kind: str | None = None
     locality: str | None = None
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class BlockIndex:
         self._engine_names = engine_names
         self.block_tokens: int | None = None
         self.orphans = self.overflowed = 0
+        self.adapters: set[str] = set()
         self._group: int | None = None
         self._restart()
 
@@ -128,6 +134,8 @@ class BlockIndex:
             self.block_tokens = size
             self._restart()
         medium = GPU if event.medium in _GPU_WORDS else OFFLOADED
+        if event.adapter is not None and len(self.adapters) < _MOST_ADAPTERS:
+            self.adapters.add(event.adapter)
         if self._engine_names:
             for block in event.blocks:
                 if self._has_room(block):

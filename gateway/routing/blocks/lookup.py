@@ -6,6 +6,7 @@ Decided here: that of a backend's ranks the best one counts. Not decided here: w
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from gateway.routing.blocks.chain import Chain, Recipe
 from gateway.routing.blocks.index import BlockIndex
@@ -14,10 +15,14 @@ from gateway.types import BackendName
 
 
 class PromptChains:
-    """The chains of one prompt, by recipe; ``answers`` are what was found, where that was looked up ahead."""
+    """The chains of one prompt, by recipe; ``answers`` are what was found, where that was looked up ahead.
 
-    def __init__(self, prompt: TokenPrompt) -> None:
+    ``model`` is the name it is asked of, which may be an adapter's.
+    """
+
+    def __init__(self, prompt: TokenPrompt, model: str | None = None) -> None:
         self.prompt = prompt
+        self._model = model
         self.answers: Mapping[BackendName, int] | None = None
         self._chains: dict[Recipe, Chain] = {}
 
@@ -25,13 +30,16 @@ class PromptChains:
         """The chain by this recipe, as far as anybody asked for it."""
         found = self._chains.get(recipe)
         if found is None:
-            found = self._chains[recipe] = Chain(self.prompt, recipe)
+            adapter = recipe.adapter
+            prompt = self.prompt if adapter is None else replace(self.prompt, lora=(adapter, ""))
+            found = self._chains[recipe] = Chain(prompt, recipe)
         return found
 
     def held_tokens(self, indexes: Iterable[BlockIndex], seed: str | None, *, pads: bool) -> int | None:
         """Tokens that an engine would take from its cache, on the rank that holds the most.
 
-        ``None`` where all is held up to an image whose identity is not known: it may hold that, too.
+        ``None`` where that cannot be told: all is held up to an image whose identity is not known, so that may be held
+        too. A model of which no adapter's block was ever stored is the base model, or nothing of it is held.
 
         An engine always computes the last token itself, so of a prompt held to its last block one block less counts
         (vLLM 0.32.0 v1/core/kv_cache_manager.py ``get_computed_blocks``: at most ``num_tokens - 1``).
@@ -41,6 +49,10 @@ class PromptChains:
             recipe = index.recipe(seed, pads=pads)
             if recipe is None:
                 continue
+            if self._model in index.adapters:
+                if recipe.seed is not None:
+                    return None  # the engine's own hashes have the adapter's path in them
+                recipe = replace(recipe, adapter=self._model)
             chain = self.chain(recipe)
             held = index.held_blocks(chain)
             if held == chain.full_blocks and not chain.is_whole:

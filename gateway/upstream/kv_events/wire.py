@@ -129,6 +129,7 @@ def _stored(event: _Stored | _OldStored, *, with_tokens: bool) -> Stored:
         group,
         kind,
         locality,
+        event.lora_name,
     )
 
 

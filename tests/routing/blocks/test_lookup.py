@@ -29,6 +29,17 @@ def test_all_up_to_an_image_that_nobody_can_name_is_no_answer() -> None:
     assert chains.held_tokens([rank((0, 1))], None, pads=False) == 2
 
 
+def test_an_adapters_blocks_are_another_models() -> None:
+    index = BlockIndex(100, engine_names=False)
+    index.apply(Stored([1], None, [0, 1], 2, [["poet"]], adapter="poet"))
+    prompt = TokenPrompt(array("Q", range(9)))
+    found = [PromptChains(prompt, model).held_tokens([index], None, pads=False) for model in ("poet", "base", None)]
+    assert found == [2, 0, 0]
+    own = BlockIndex(100, engine_names=True)
+    own.apply(Stored([1], None, (), 2, adapter="poet"))
+    assert PromptChains(prompt, "poet").held_tokens([own], "seed", pads=False) is None
+
+
 def test_a_chain_is_made_once() -> None:
     chains = PromptChains(TokenPrompt(array("Q", range(4))))
     assert chains.chain(Recipe(2)) is chains.chain(Recipe(2))

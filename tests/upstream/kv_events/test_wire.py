@@ -51,7 +51,7 @@ def test_the_older_form_in_arrays() -> None:
 def test_sglangs_salt_and_adapter_stand_beside_the_blocks() -> None:
     first = {"type": "BlockStored", "block_hashes": [-1, 2], "token_ids": [5, 2_000_000], "block_size": 1}
     read = _only(first | {"parent_block_hash": None, "cache_salt": "s", "lora_name": "l", "session_id": "x"})
-    assert read == Stored([2**64 - 1, 2], None, [5, 2_000_000], 1, [["l", "s"], ["l"]])
+    assert read == Stored([2**64 - 1, 2], None, [5, 2_000_000], 1, [["l", "s"], ["l"]], adapter="l")
     later = _only(first | {"parent_block_hash": 9, "cache_salt": "s"})
     assert isinstance(later, Stored)
     assert later.keys == [[], []]
