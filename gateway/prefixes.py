@@ -21,8 +21,8 @@ from gateway.types import Call, ImagePlan, TenantId, TokenEstimate
 
 async def with_blocks(ask: RouteAsk, trip: Trip, ids: Sequence[str | None] = ()) -> RouteAsk:
     """The question with the prompt's blocks, looked up ahead where they are many; ``ids``: what vLLM gets as uuid."""
-    if trip.counted is None or trip.counted.raw is None:
-        return ask
+    if trip.counted is None or trip.counted.raw is None or len(trip.x.ports.upstream.views()) < 2:
+        return ask  # nothing is known, or there is nothing to choose
     spoken = Spoken(trip.counted, trip.estimate, trip.policy, trip.call, trip.plans, ids)
     asked = naming_blocks(ask, spoken, trip.x.world.cache_salt)
     if asked.key.prompt is not None:

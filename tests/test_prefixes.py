@@ -16,7 +16,7 @@ from gateway.routing.holding import Holding
 from gateway.types import BackendName
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
-from tests.journey.fakes import Scene, facts
+from tests.journey.fakes import Scene, facts, view
 from tests.journey.scenes import DATA_URL, SETTINGS, SHADOW, Setting, body
 from tests.policy.examples import policy_set
 
@@ -80,10 +80,18 @@ def test_the_salt_is_the_one_that_is_sent() -> None:
             prompts=counting(TEXT),
             policies=policy_set(default="engine_fields: allow\n"),
         ),
+        replace(SETTINGS["text"], prompts=counting(TEXT), views=(view("a"),)),
     ],
-    ids=["no tokenizer", "no tokens kept", "uncertain", "numbers of images differ", "a client's own salt"],
+    ids=[
+        "no tokenizer",
+        "no tokens kept",
+        "uncertain",
+        "numbers of images differ",
+        "a client's own salt",
+        "one backend",
+    ],
 )
-def test_where_the_tokens_are_not_certain_nobody_is_asked(setting: Setting) -> None:
+def test_where_the_tokens_are_not_certain_or_of_no_use_nobody_is_asked(setting: Setting) -> None:
     assert blocks_of(setting) is None
 
 
