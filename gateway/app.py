@@ -60,6 +60,7 @@ from gateway.upstream.service import UpstreamService
 from gateway.wiring import (
     deployment_key,
     fetch_settings,
+    has_limits,
     load_world,
     media_settings,
     tokens_of,
@@ -116,14 +117,14 @@ class Gateway:
         self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
         self._upstream = UpstreamService(upstream_settings(settings), self._clock)
         self._shared = shared_budgets(settings, self._clock, self._log, store_observer(self._metrics))
-        fill = settings.upstream.kv_fill
         self._budgets = LocalBudgets(
             self._shared or MemoryStore(),
             self._clock,
             random.random,
             time.time,
-            has_room=None if fill is None else room_on(self._upstream.views, fill),
+            has_room=room_on(self._upstream.views, settings.upstream.kv_fill, limited=has_limits(settings)),
         )
+        self._upstream.tell_room(self._budgets.look_again)
         self._recorder = ExchangeRecorder(
             self._metrics,
             self._log,

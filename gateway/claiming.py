@@ -42,6 +42,7 @@ def claim_of(
         weight=policy.weight,
         cost=estimate.kv_tokens + patches // PATCHES_PER_TOKEN,
         pool=_pool(served, views),
+        prompt_tokens=estimate.prompt_tokens,
         shadow=policy.shadow,
     )
 

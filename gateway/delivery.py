@@ -145,6 +145,8 @@ def _courier(trip: Trip) -> Courier:
 async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: dict[int, Prepared]) -> UpstreamResponse:
     """Prepare, splice and send, at once or in legs. Raises what ``Upstream.forward`` raises, and NoBackend."""
     x, marks = trip.x, courier.marks(view)
+    if view.priorities:
+        marks = replace(marks, priorities=True)
     whole = replace(marks, withheld=frozenset())
     if x.ports.legs is not None and view.role is not BackendRole.FULL:
         operations = await _operations(trip, prepared, whole)

@@ -28,12 +28,13 @@ HASH_FIELD = "content_hash"
 class Marks:
     """What one attempt tells its backend of the images, by their places. ``ids`` empty: none has any.
 
-    ``withheld`` images go as their id alone.
+    ``withheld`` images go as their id alone. ``priorities``: it is told the request's, too.
     """
 
     engine: EngineKind
     ids: tuple[str | None, ...] = ()
     withheld: frozenset[int] = frozenset()
+    priorities: bool = False
 
     def id_of(self, place: int) -> str | None:
         """The ``uuid`` of an image for this backend."""

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.asking import Content, key_of
-from gateway.errors import ModelNotFound, NoBackend
+from gateway.errors import GatewayError, NoBackend
 from gateway.handoff import (
     Chunks,
     Handed,
@@ -181,7 +181,7 @@ def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName
 def _chosen(trip: Trip, views: Sequence[BackendView], ask: RouteAsk) -> BackendName | None:
     try:
         return decide(views, ask, trip.x.ports.upstream.holdings(ask.key)).backend
-    except (NoBackend, ModelNotFound):
+    except GatewayError:  # whatever leaves nobody: the request goes whole
         return None
 
 

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from gateway.identities import Marks, alone, alone_in_list, beside, hashes, inside_url, member_behind
 from gateway.omission import marker_json
-from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
+from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction, Urgency
 from gateway.record import ExchangeRecord, RequestHead, stage_totals
 from gateway.routing.ask import Decision
 from gateway.splice.edit import InsertAfter, Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
@@ -31,6 +31,8 @@ Salt = Callable[[TenantId, str | None], str]
 
 # 32 hex digits each; more would come near the 4 KiB that some proxies allow a header line.
 MAX_DIGESTS = 32
+# Which sign goes first: vLLM 0.32.0 serves the smallest number, SGLang 0.5.23 the largest.
+_FIRST = {EngineKind.VLLM: -1, EngineKind.SGLANG: 1}
 _OURS_PREFIX = "x-vlmgw-"
 _CREDENTIALS = frozenset({"authorization", "x-api-key"})
 # Responses of ours replace these, should a backend send them.
@@ -87,6 +89,8 @@ def edits_of(
         user = call.user if policy.cache_salt is CacheSalt.USER else None
         operations.append(SetMember((), "cache_salt", json.dumps(salt(policy.tenant, user)).encode()))
     operations += hashes(call, policy, marks)
+    if marks.priorities and marks.engine in _FIRST:
+        operations += _priority(call, policy, marks.engine)
     operations += [SetValue(part.part, (marker_json(part),)) for part in call.omitted]
     made = {(part.pointer, part.frame): image for part, image in prepared}
     for place, part in enumerate(call.images):
@@ -105,6 +109,14 @@ def edits_of(
             operations.append(Wrap(part.pointer, b'{"url":', b"}"))
         operations += beside(part, marks, place, image)
     return operations
+
+
+def _priority(call: Call, policy: EffectivePolicy, engine: EngineKind) -> list[Operation]:
+    """The policy's class, unless the policy lets a client's own number stand."""
+    if ("priority",) in call.foreign_fields and policy.engine_fields.action("priority") is FieldAction.ALLOW:
+        return []
+    rank = {Urgency.HIGH: 1, Urgency.NORMAL: 0, Urgency.LOW: -1}[policy.priority] * _FIRST[engine]
+    return [SetMember((), "priority", str(rank).encode())]
 
 
 def _delivery(part: ImagePart, image: Prepared, inside: bytes) -> tuple[Operation, ...]:

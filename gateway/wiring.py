@@ -269,6 +269,11 @@ def backend_settings(config: BackendConfig) -> BackendSettings:
     )
 
 
+def has_limits(settings: Settings) -> bool:
+    """Whether some backend has limits of its own."""
+    return any(b.max_requests is not None or b.max_prefill_tokens is not None for b in settings.backends)
+
+
 def upstream_settings(settings: Settings) -> UpstreamSettings:
     """Backends and time limits. Raises ValueError for a URL that is none, or two backends of one name."""
     u = settings.upstream

@@ -11,7 +11,7 @@ import pytest
 
 from gateway.identities import Marks
 from gateway.outgoing import MAX_DIGESTS, edits_of, forward_headers, response_headers, server_timing
-from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction
+from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction, Urgency
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
 from gateway.splice.edit import (
@@ -91,6 +91,29 @@ def test_nothing_to_change_is_no_edit() -> None:
 
 def test_an_alias_is_renamed() -> None:
     assert edits(call(), policy(model="real")) == [rename_model("real")]
+
+
+@pytest.mark.parametrize(
+    ("engine", "numbers"),
+    [(EngineKind.VLLM, (-1, 0, 1)), (EngineKind.SGLANG, (1, 0, -1)), (EngineKind.GENERIC, (None, None, None))],
+)
+def test_a_backend_that_schedules_by_priority_is_told_it(engine: EngineKind, numbers: tuple[int | None, ...]) -> None:
+    """Each engine in its own order, and no other backend at all."""
+    for urgency, number in zip((Urgency.HIGH, Urgency.NORMAL, Urgency.LOW), numbers, strict=True):
+        effective = replace(policy(model=None), priority=urgency)
+        marks = Marks(engine, priorities=True)
+        found = edits_of(call(), effective, marks, (), lambda *_: "", record())
+        assert found == ([] if number is None else [SetMember((), "priority", str(number).encode())])
+        assert edits_of(call(), effective, Marks(engine), (), lambda *_: "", record()) == []
+
+
+def test_a_client_s_priority_stands_where_the_policy_lets_it() -> None:
+    asked = replace(call(), foreign_fields=(("priority",),))
+    marks = Marks(EngineKind.VLLM, priorities=True)
+    allowed = replace(policy(model=None), engine_fields=EngineFields(FieldAction.ALLOW))
+    assert edits_of(asked, allowed, marks, (), lambda *_: "", record()) == []
+    stripped = edits_of(asked, policy(model=None), marks, (), lambda *_: "", record())
+    assert stripped[-1] == SetMember((), "priority", b"0")
 
 
 def test_engine_fields_are_stripped_and_noted_or_allowed() -> None:

@@ -15,7 +15,9 @@ def claim(pool: str | None = "m") -> Claim:
 
 
 def asked(*views: BackendView, pool: str | None = "m", fill: float = 1.0) -> bool:
-    return room_on(lambda: views, fill)(claim(pool))
+    has_room = room_on(lambda: views, fill)
+    assert has_room is not None
+    return has_room(claim(pool))
 
 
 def test_one_backend_with_room_is_enough() -> None:
@@ -36,3 +38,22 @@ def test_without_any_backend_nobody_waits_for_one() -> None:
     assert asked()
     assert asked(replace(FULL, healthy=False))
     assert asked(replace(FULL, models=("n",)))
+
+
+def test_limits_hold_with_and_without_a_fill() -> None:
+    busy = replace(EMPTY, inflight_requests=1, max_requests=1)
+    for fill in (1.0, None):
+        has_room = room_on(lambda: (busy,), fill, limited=True)
+        assert has_room is not None
+        assert not has_room(claim())
+    without = room_on(lambda: (replace(FULL, max_requests=3),), None, limited=True)
+    assert without is not None
+    assert without(claim())
+    assert room_on(lambda: (), None) is None
+
+
+def test_a_claim_s_prompt_must_fit_beside_those_being_computed() -> None:
+    view = replace(EMPTY, max_prefill_tokens=100, queued_prefill_tokens=60)
+    has_room = room_on(lambda: (view,), None, limited=True)
+    assert has_room is not None
+    assert [has_room(claim()._replace(prompt_tokens=tokens)) for tokens in (40, 41)] == [True, False]

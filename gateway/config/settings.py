@@ -45,6 +45,20 @@ class BackendConfig:
         "Where a router stands there: sglang-router, vllm-router, or the header by which it hashes; it is sent the "
         "first image's identity.",
     )
+    max_requests: int | None = setting(
+        None, "Most requests of ours there at once; further ones wait here (queue_timeout_s).", minimum=1
+    )
+    max_prefill_tokens: int | None = setting(
+        None,
+        "Most prompt tokens of ours there without a first token yet; one request may exceed it alone.",
+        minimum=1,
+        unit="tokens",
+    )
+    priorities: bool = setting(
+        False,
+        "It schedules by priority (vLLM's --scheduling-policy priority, SGLang's --enable-priority-scheduling): it is "
+        "told that of the policy.",
+    )
     bootstrap_port: int = setting(
         8998, "Where SGLang's prefill meets its decoders (--disaggregation-bootstrap-port).", minimum=1, maximum=65535
     )

@@ -96,6 +96,7 @@ class Claim(NamedTuple):
     cost: int = 0
     pool: str | None = None
     shadow: bool = False
+    prompt_tokens: int = 0
 
     def held(self, unit: Unit) -> int:
         """What it holds of one unit."""

@@ -290,6 +290,11 @@ class LocalBudgets:
 
     # --- moving the lines -------------------------------------------------------------------------------------------
 
+    def look_again(self) -> None:
+        """A backend may have room now."""
+        if self._waiters:
+            self._move()
+
     def _move(self) -> None:
         """Let everybody who can start do so, soon: after what runs now has given back all it held."""
         self._pump_again = True

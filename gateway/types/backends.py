@@ -100,6 +100,9 @@ class BackendView:
     takes_ids: bool | None = None
     image_cache_bytes: int | None = None
     bootstrap_port: int = 8998
+    max_requests: int | None = None
+    max_prefill_tokens: int | None = None
+    priorities: bool = False
 
 
 @dataclass(frozen=True, slots=True)

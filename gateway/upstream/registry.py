@@ -169,6 +169,9 @@ class Backend:
             takes_ids=settings.takes_ids if settings.lend_affinity is None else bool(settings.takes_ids),
             image_cache_bytes=settings.image_cache_bytes,
             bootstrap_port=settings.bootstrap_port,
+            max_requests=settings.max_requests,
+            max_prefill_tokens=settings.max_prefill_tokens,
+            priorities=settings.priorities,
         )
 
 
@@ -188,11 +191,14 @@ class Registry:
     def __init__(self, settings: UpstreamSettings) -> None:
         self._views: tuple[BackendView, ...] | None = None
         self._helpers: tuple[BackendView, ...] = ()
+        self.on_change: Callable[[], None] | None = None
         self._built_s = 0.0
         self._backends = {entry.backend_name: Backend(entry, settings, self._invalidate) for entry in settings.backends}
 
     def _invalidate(self) -> None:
         self._views = None
+        if self.on_change is not None:
+            self.on_change()
 
     def __iter__(self) -> Iterator[Backend]:
         return iter(self._backends.values())

@@ -7,7 +7,7 @@ backend down at once, an answer marks it up, a draining text takes it out of rou
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Account, Client, Clock, UpstreamRequest
@@ -81,6 +81,11 @@ class UpstreamService:
         """All backends, for those who watch."""
         helpers = self.helpers()
         return (*self.views(), *helpers) if helpers else self.views()
+
+    def tell_room(self, look: Callable[[], None]) -> None:
+        """Call ``look`` whenever a prompt may be computed, where that is limited."""
+        if any(backend.max_prefill_tokens is not None for backend in self._settings.backends):
+            self._registry.on_change = look
 
     def open_account(self, backend: BackendName, cost: RequestCost) -> Account:
         return self._registry[backend].accounts.open(cost, self._clock.now_s())

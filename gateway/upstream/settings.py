@@ -33,6 +33,9 @@ class BackendSettings:
     engine: EngineKind | Literal["auto"] = "auto"
     role: BackendRole = BackendRole.FULL
     bootstrap_port: int = 8998
+    max_requests: int | None = None
+    max_prefill_tokens: int | None = None
+    priorities: bool = False
     lend_affinity: str | None = None
     api_key: str | None = field(default=None, repr=False)
     max_pixels: int | None = None

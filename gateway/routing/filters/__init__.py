@@ -14,6 +14,7 @@ from gateway.routing.filters.engine import ENGINE
 from gateway.routing.filters.excluded import EXCLUDED
 from gateway.routing.filters.frames import FRAMES
 from gateway.routing.filters.kv_headroom import KV_HEADROOM
+from gateway.routing.filters.limits import LIMITS
 from gateway.routing.filters.media_limit import MEDIA_LIMIT
 from gateway.routing.filters.model import MODEL
 from gateway.routing.filters.vision import VISION
@@ -28,6 +29,7 @@ FILTERS: tuple[Filter, ...] = (
     EXCLUDED,
     AVAILABLE,
     CONTEXT,
+    LIMITS,
     KV_HEADROOM,
 )
 
