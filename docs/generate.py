@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gateway.config.settings import BackendConfig, ModelConfig, Settings
+from gateway.config.backends import BackendConfig, SourceConfig
+from gateway.config.settings import ModelConfig, Settings
 from gateway.config.sources import OTHER_NAMES, environment_name
 from gateway.errors import GatewayError, all_errors
 from gateway.telemetry.catalogue import DECLARATIONS, Kind
@@ -125,6 +126,7 @@ def configuration_page() -> str:
         if dataclasses.is_dataclass(hint) and isinstance(hint, type):
             lines += _section(field.name, hint, f"{field.name}.")
     lines += _section("backends: one entry", BackendConfig, None)
+    lines += _section("sources: one entry", SourceConfig, None)
     lines += _section("models: one entry", ModelConfig, None)
     rows = ((f"`{name}`", _OTHER_NAMES[name]) for name in sorted(OTHER_NAMES))
     lines += ["## Environment names that are no settings", "", *_table(("name", "meaning"), rows), ""]
@@ -158,12 +160,14 @@ def _kind(hint: Any) -> str:
         return _kind(next(entry for entry in inner if entry is not type(None)))
     if origin is tuple:
         return "list" if inner[0] not in words else f"list of {words[inner[0]]}"
+    if dataclasses.is_dataclass(hint):
+        return "mapping"
     return "mapping" if origin is dict else words[hint]
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
     value = field.default
-    if value is dataclasses.MISSING or value is None or value in ((), ""):
+    if value is dataclasses.MISSING or value is None or value in ((), "") or dataclasses.is_dataclass(value):
         return "none"
     if field.metadata["unit"] == "bytes":
         power = next(power for power in (30, 20, 10, 0) if value % (1 << power) == 0)

@@ -115,7 +115,7 @@ class Gateway:
         self._fetcher = Fetcher(fetch_settings(settings))
         self._shared_cache = open_shared_cache(settings, self._clock, self._log)
         self._media = MediaService(media, self._fetcher, on_task=self._on_task, second=self._shared_cache)
-        self._upstream = UpstreamService(upstream_settings(settings), self._clock)
+        self._upstream = UpstreamService(upstream_settings(settings), self._clock, self._log.event)
         self._shared = shared_budgets(settings, self._clock, self._log, store_observer(self._metrics))
         self._budgets = LocalBudgets(
             self._shared or MemoryStore(),
@@ -235,7 +235,7 @@ class Gateway:
         await self._upstream.start()
         self._data = data_server(server, DataHandler(self._edge()), self._tls, reuse_port=self._reuse_port)
         data_port = await self._data.start()
-        self._metrics.sample(self._gauges)
+        self._metrics.sample(self._gauges, backend=lambda: {view.name for view in self._upstream.everybody()})
         view = AdminView(
             beat_age_s=self._canary.beat_age_s,
             readiness=self._readiness,
@@ -367,6 +367,7 @@ class Gateway:
                 media=self._media.facts(),
                 fetched_bytes=self._fetcher.kept_bytes,
                 views=self._upstream.everybody(),
+                fleet=self._upstream.fleet(),
                 tenants=self.world.policies.tenants,
                 reserved_kv_tokens=self._budgets.inflight_kv_tokens,
                 waiting_requests=self._budgets.waiting_count(),

@@ -21,6 +21,7 @@ from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.types import BackendView, TenantId
 from gateway.upstream.kv_events.service import FollowedFacts, KvEvents
+from gateway.upstream.membership import FleetFacts
 
 CANARY_PERIOD_S = 0.010
 STALL_S = 0.050
@@ -69,6 +70,7 @@ class Moment:
     media: MediaFacts
     fetched_bytes: int
     views: Sequence[BackendView]
+    fleet: FleetFacts
     tenants: Mapping[TenantId, TenantPolicy]
     reserved_kv_tokens: Callable[[TenantId], int]
     waiting_requests: int
@@ -99,6 +101,7 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     yield from _backend_gauges(moment.views)
     if moment.kv_events is not None:
         yield from _kv_event_gauges(moment.kv_events.facts(), moment.kv_events.strangers)
+    yield from _source_gauges(moment)
     yield "config_last_reload_successful", (), float(moment.reload_ok)
     yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at
     yield "draining", (), float(moment.draining)
@@ -144,6 +147,15 @@ def _tenant_gauges(moment: Moment) -> Iterator[Sample]:
         limit = tenant.settings["kv_tokens_in_flight"].value
         if isinstance(limit, int):
             yield "budget_limit_tokens", (name,), limit
+
+
+def _source_gauges(moment: Moment) -> Iterator[Sample]:
+    for state in moment.fleet.sources:
+        yield "backend_source_ok", (state.name,), float(state.ok)
+        yield "backend_source_backends", (state.name,), len(state.backends)
+        yield "backend_source_failures_total", (state.name,), state.failures
+    yield "backends_changed_total", ("joined",), moment.fleet.joined
+    yield "backends_changed_total", ("left",), moment.fleet.left
 
 
 def _backend_gauges(views: Sequence[BackendView]) -> Iterator[Sample]:

@@ -17,10 +17,12 @@ from typing import cast
 
 from gateway.api.auth import Authenticator
 from gateway.api.oidc import OidcSettings, Tokens
+from gateway.config.backends import BackendConfig
 from gateway.config.model_files import read_model_files
 from gateway.config.policies import Parsed, load_policies
-from gateway.config.settings import BackendConfig, ModelConfig, Settings
+from gateway.config.settings import ModelConfig, Settings
 from gateway.exchange import World
+from gateway.finding import named_sources
 from gateway.identities import Identify
 from gateway.media.codecs import default_backend
 from gateway.media.confine import SandboxMode
@@ -281,6 +283,7 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
     return UpstreamSettings(
         backends=backends,
         kv_events=kv_events_settings(settings),
+        sources=named_sources(settings.sources, backend_settings),
         connect_timeout_s=u.connect_timeout_s,
         response_timeout_s=u.response_timeout_s,
         idle_timeout_s=u.idle_timeout_s,

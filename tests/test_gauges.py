@@ -16,6 +16,7 @@ from gateway.telemetry.metrics import Metrics
 from gateway.types import BackendName, BackendView, EngineKind, KvEventSource
 from gateway.upstream.kv_events.service import Followed, KvEvents
 from gateway.upstream.kv_events.settings import KvEventsSettings
+from gateway.upstream.membership import FleetFacts, SourceState
 
 A = BackendName("a")
 POOL = PoolFacts(2, 1, 3, 0.5, 1_000, 2_000, MappingProxyType({"crash": 4}))
@@ -28,6 +29,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         media=MediaFacts(POOL, 10, 20, 1, 2, 30),
         fetched_bytes=40,
         views=views,
+        fleet=FleetFacts((SourceState("dns", ok=False, backends=(A,), failures=2, problem="no answer"),), 4, 3),
         tenants=builtin_policies().tenants,
         reserved_kv_tokens=lambda _tenant: 77,
         waiting_requests=6,

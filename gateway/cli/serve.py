@@ -74,8 +74,8 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
         "policies": None if policies is None else str(policies),
     }
     settings = settings_from(config, backend, flags, max_pixels)
-    if not settings.backends:
-        raise fail("No backend: name one with --backend URL or in gateway.yaml.", code=2)
+    if not settings.backends and not settings.sources:
+        raise fail("No backend: name one with --backend URL or in gateway.yaml, or a source of backends.", code=2)
     given = _given(backend, flags, max_pixels)
     raise typer.Exit(run(settings, lambda: load_settings(config, flags=given), config))
 

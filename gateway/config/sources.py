@@ -18,12 +18,13 @@ import typing
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import yaml
 
+from gateway.config.backends import BackendConfig, SourceConfig
+from gateway.config.fleet_problems import backend_problems, source_problems
 from gateway.config.listener import listener_problems
-from gateway.config.settings import BackendConfig, Settings
+from gateway.config.settings import Settings
 from gateway.config.store_address import redis_problems, shared_cache_problems
 from gateway.policy.values import BYTE_UNITS
 
@@ -42,7 +43,9 @@ class SettingsProblems(Exception):
         super().__init__("\n".join(problems))
 
 
-class _Reader:
+class Reader:
+    """Reads plain values into settings records and gathers what is wrong, each with its place below ``origin``."""
+
     def __init__(self, origin: str) -> None:
         self.origin = origin
         self.problems: list[str] = []
@@ -93,7 +96,7 @@ class _Reader:
         if not isinstance(raw, list):
             self.say(path, f"must be a list, not {_kind(raw)}")
             return _BAD
-        if item is BackendConfig:
+        if item in _NAMED_BY_URL:
             raw = [{"url": entry} if isinstance(entry, str) else entry for entry in raw]
         made = []
         for index, entry in enumerate(raw):
@@ -155,6 +158,7 @@ def _blank(item: Any) -> Any:
 
 
 _BAD: Any = object()
+_NAMED_BY_URL = (BackendConfig, SourceConfig)
 _WORDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -232,14 +236,14 @@ def _nest(flat: Mapping[str, object]) -> dict[str, Any]:
     return tree
 
 
-def _from_environment(environment: Mapping[str, str], reader: _Reader) -> dict[str, Any]:
+def _from_environment(environment: Mapping[str, str], reader: Reader) -> dict[str, Any]:
     names = {environment_name(path): path for path in leaf_paths()}
     flat: dict[str, object] = {}
     for name, value in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in OTHER_NAMES:
             continue
         if name in names:
-            is_list = names[name] == "backends"
+            is_list = names[name] in ("backends", "sources")
             flat[names[name]] = [p.strip() for p in value.split(",") if p.strip()] if is_list else value
             continue
         near = difflib.get_close_matches(name, names, n=1)
@@ -272,6 +276,11 @@ def read_document(path: Path) -> object:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsProblems([f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from error
+    return plain_values(text, path)
+
+
+def plain_values(text: str, path: Path | str) -> object:
+    """A YAML document as plain values. Raises SettingsProblems with line and column."""
     try:
         return yaml.load(text, Loader=_UniqueKeys)  # noqa: S506  # a SafeLoader subclass
     except yaml.MarkedYAMLError as error:
@@ -299,16 +308,17 @@ def load_settings(
     settings: Settings = Settings()
     problems: list[str] = []
     if path is not None:
-        reader = _Reader(str(path))
+        reader = Reader(str(path))
         settings = reader.record(Settings, read_document(path), "", settings)
         if settings.policies is not None:
             settings = dataclasses.replace(settings, policies=str(path.parent / settings.policies))
+        settings = dataclasses.replace(settings, sources=tuple(each.below(path.parent) for each in settings.sources))
         problems += reader.problems
-    reader = _Reader("environment")
+    reader = Reader("environment")
     tree = _from_environment(os.environ if environment is None else environment, reader)
     settings = reader.record(Settings, tree, "", settings)
     problems += reader.problems
-    reader = _Reader("flags")
+    reader = Reader("flags")
     settings = reader.record(Settings, _nest(flags or {}), "", settings)
     problems += reader.problems
     problems += _consistency(settings)
@@ -319,20 +329,8 @@ def load_settings(
 
 def _consistency(settings: Settings) -> list[str]:
     """What only several settings together, or a value's inside, can be wrong about."""
-    problems = []
-    names: set[str] = set()
-    for index, backend in enumerate(settings.backends):
-        where = f"settings: backends.{index}"
-        parts = urlsplit(backend.url)
-        is_path = parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1
-        if not is_path and (parts.scheme not in ("http", "https") or not parts.hostname):
-            problems.append(f"{where}.url: must be an http:// or https:// URL, or unix:///path, not {backend.url!r}")
-        elif "@" in parts.netloc:
-            problems.append(f"{where}.url: holds credentials; they belong into api_key")
-        name = backend.name or parts.netloc or parts.path
-        if name in names:
-            problems.append(f"{where}: {name} is given twice; give each backend a name of its own")
-        names.add(name)
+    problems = backend_problems(settings.backends, "settings: backends")
+    problems += source_problems(settings.sources)
     problems += listener_problems(settings.server)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")

@@ -325,6 +325,30 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Look at the backend's /metrics.",
         "backend",
     ),
+    _gauge(
+        "backend_source_ok",
+        "Whether a source of backends answered last time; its last answer holds when not.",
+        "Is the fleet as it should be?",
+        "Read the log (source_failed).",
+        "source",
+    ),
+    _gauge(
+        "backend_source_backends", "Backends that a source's last good answer has.", "Who is found?", "None.", "source"
+    ),
+    _sampled_counter(
+        "backend_source_failures_total",
+        "Times a source of backends could not be asked or gave an answer that cannot be used.",
+        "Is the fleet as it should be?",
+        "Read the log (source_failed).",
+        "source",
+    ),
+    _sampled_counter(
+        "backends_changed_total",
+        "Backends that joined or left while running.",
+        "Does the fleet hold still?",
+        "Look at what starts and stops the engines.",
+        "change",
+    ),
     _histogram(
         "loop_lag_seconds", "Drift of a 10 ms sleep on the event loop.", "Does something block the loop?", "Report it."
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -55,6 +55,7 @@ class Metrics:
         self._counters: dict[tuple[str, ...], float] = {}
         self._histograms: dict[tuple[str, ...], _Counts] = {}
         self._sampler: Callable[[], Iterable[Sample]] = tuple
+        self._current: dict[str, Callable[[], Collection[str]]] = {}
         self.registry = CollectorRegistry()
         self.registry.register(_Collected(self._families))
         prometheus_client.ProcessCollector(registry=self.registry)
@@ -106,15 +107,28 @@ class Metrics:
                 f"{name} is a {d.kind.value} with labels {d.labels}, not a {kind.value} with {len(labels)}"
             )
 
-    def sample(self, sampler: Callable[[], Iterable[Sample]]) -> None:
-        """Read all sampled metrics from ``sampler`` at every scrape: it yields (declared name, label values, value)."""
+    def sample(self, sampler: Callable[[], Iterable[Sample]], **current: Callable[[], Collection[str]]) -> None:
+        """Read all sampled metrics from ``sampler`` at every scrape: it yields (declared name, label values, value).
+
+        Series whose label is none of its ``current`` values are then forgotten: of who has left for good.
+        """
         self._sampler = sampler
+        self._current = current
+
+    def _forget(self) -> None:
+        for label, values in self._current.items():
+            current = values()
+            at = {d.name: d.labels.index(label) + 1 for d in self._declared.values() if label in d.labels}
+            for series in (self._counters, self._histograms):
+                for key in [key for key in list(series) if key[0] in at and key[at[key[0]]] not in current]:
+                    series.pop(key, None)
 
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return prometheus_client.generate_latest(self.registry)
 
     def _families(self) -> Iterable[Metric]:
+        self._forget()
         values: dict[str, list[tuple[tuple[str, ...], float]]] = {}
         for (name, *labels), value in list(self._counters.items()):
             values.setdefault(name, []).append((tuple(labels), value))

@@ -29,8 +29,10 @@ class RollCall:
             await asyncio.sleep(_EVERY_S)
 
     def call(self, views: Iterable[BackendView]) -> None:
-        """Compare with the last call and tell what changed."""
-        for view in views:
+        """Compare with the last call and tell what changed; who is called no more is forgotten."""
+        called = list(views)
+        self._absent &= {view.name for view in called}
+        for view in called:
             if view.healthy and view.name in self._absent:
                 self._absent.discard(view.name)
                 self._log.event("info", "backend_up", backend=view.name)

@@ -30,6 +30,7 @@ class Load:
         "_due",
         "_numbers",
         "_recent_s",
+        "_when_idle",
         "encode_patches",
         "kv_tokens",
         "prefill_tokens",
@@ -42,6 +43,7 @@ class Load:
         self._due: list[tuple[float, int, OpenAccount]] = []
         self._numbers = count()
         self._recent_s = -math.inf
+        self._when_idle: Callable[[], None] | None = None
         self.requests = 0
         self.kv_tokens = 0
         self.prefill_tokens = 0
@@ -79,6 +81,15 @@ class Load:
         self.requests -= 1
         self.kv_tokens -= cost.kv_tokens
         self._changed()
+        if self._when_idle is not None and not self.requests:
+            then, self._when_idle = self._when_idle, None
+            then()
+
+    def when_idle(self, then: Callable[[], None] | None) -> None:
+        """Call ``then`` once, when no request is left (at once if there is none); ``None`` takes that back."""
+        self._when_idle = then if self.requests else None
+        if then is not None and not self.requests:
+            then()
 
 
 class OpenAccount:

@@ -7,9 +7,9 @@ it is asked for; one that does not answer at all raises Unanswered.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import ssl
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import TypeAlias
 
 import httpx
 
@@ -17,34 +17,45 @@ from gateway.types import EngineKind
 from gateway.upstream.engines import asked_paths, engine_of, recognise
 from gateway.upstream.engines.contract import Engine, EngineFacts
 from gateway.upstream.settings import BackendSettings
-from gateway.upstream.tls import context_of
+from gateway.upstream.tls import TlsContexts
 
 # A document of facts is a few hundred kilobytes at most (vLLM's metrics); more is not what we asked for.
 _DOCUMENT_LIMIT_BYTES = 8 * 1024 * 1024
 
 
-ProbeClient: TypeAlias = httpx.AsyncClient
-
-
-def probe_client(timeout_s: float, backends: Iterable[BackendSettings] = ()) -> ProbeClient:
-    """The client of all probes. It keeps no connection: one the engine has closed would be a false alarm.
-
-    ``backends`` with certificate files of their own are probed with those. Raises ValueError for unusable ones.
-    """
+def probe_client(
+    timeout_s: float, context: ssl.SSLContext | None = None, unix_path: str | None = None
+) -> httpx.AsyncClient:
+    """A client for probes. It keeps no connection: one the engine has closed would be a false alarm."""
     limits = httpx.Limits(max_keepalive_connections=0)
+    verify = True if context is None and unix_path is None else context or False
     return httpx.AsyncClient(
         timeout=timeout_s,
         trust_env=False,
         follow_redirects=False,
-        limits=limits,
-        mounts={
-            each.origin: httpx.AsyncHTTPTransport(
-                verify=context_of(each) if each.is_https else False, limits=limits, uds=each.unix_path
-            )
-            for each in backends
-            if each.is_https or each.unix_path is not None
-        },
+        transport=httpx.AsyncHTTPTransport(verify=verify, limits=limits, uds=unix_path, trust_env=False),
     )
+
+
+class ProbeClients:
+    """One client for all engines of http, one for each set of certificate files or socket; closed together."""
+
+    def __init__(self, timeout_s: float, contexts: TlsContexts) -> None:
+        self._timeout_s = timeout_s
+        self._contexts = contexts
+        self._made: dict[tuple[ssl.SSLContext | None, str | None], httpx.AsyncClient] = {}
+
+    def of(self, settings: BackendSettings) -> httpx.AsyncClient:
+        """Raises ValueError for certificate files that cannot be used."""
+        key = (self._contexts.of(settings) if settings.is_https else None, settings.unix_path)
+        client = self._made.get(key)
+        if client is None:
+            client = self._made[key] = probe_client(self._timeout_s, *key)
+        return client
+
+    async def close(self) -> None:
+        """No probe may be under way."""
+        await asyncio.gather(*(client.aclose() for client in self._made.values()))
 
 
 class Unanswered(Exception):
@@ -59,7 +70,7 @@ async def fetch(client: httpx.AsyncClient, settings: BackendSettings, path: str)
     """One GET with the backend's key: status and body. Raises Unanswered."""
     headers = {} if settings.api_key is None else {"Authorization": f"Bearer {settings.api_key}"}
     try:
-        async with client.stream("GET", settings.root + path, headers=headers) as response:
+        async with client.stream("GET", settings.root + path, headers=headers, extensions=_sni(settings)) as response:
             body = bytearray()
             async for piece in response.aiter_bytes():
                 body += piece
@@ -70,6 +81,10 @@ async def fetch(client: httpx.AsyncClient, settings: BackendSettings, path: str)
         raise Unanswered(f"{path}: {error}", refused=True) from error
     except httpx.HTTPError as error:
         raise Unanswered(f"{path}: {type(error).__name__}", refused=False) from error
+
+
+def _sni(settings: BackendSettings) -> dict[str, str] | None:
+    return None if settings.tls_server_name is None else {"sni_hostname": settings.tls_server_name}
 
 
 async def discover(client: httpx.AsyncClient, settings: BackendSettings) -> tuple[Engine, EngineFacts]:

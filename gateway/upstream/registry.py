@@ -67,6 +67,15 @@ class Backend:
     def up(self) -> bool:
         return self._health.up
 
+    def configure(self, settings: BackendSettings) -> None:
+        """Other settings of the same engine; what was learnt of it stays."""
+        if settings != self.settings:
+            if settings.engine not in ("auto", self.engine.kind):
+                self.engine = engine_of(EngineKind(settings.engine))
+            self.settings = settings
+            self._told = told(settings, self._facts)
+            self._touch()
+
     def learn_facts(self, engine: Engine, facts: EngineFacts) -> None:
         if self.discovered and facts.model_root == self._facts.model_root:
             facts = _completed(facts, self._facts)
@@ -186,14 +195,21 @@ def _completed(facts: EngineFacts, known: EngineFacts) -> EngineFacts:
 
 
 class Registry:
-    """All backends in the order of the configuration; helpers (encoders, prefill) stand apart from the others."""
+    """All backends in the order in which they came; helpers (encoders, prefill) stand apart from the others.
+
+    One that has left takes no new requests and is in no view, but its record stays until its requests are over.
+    """
 
     def __init__(self, settings: UpstreamSettings) -> None:
+        self._limits = settings
+        self._left: dict[BackendName, Backend] = {}
         self._views: tuple[BackendView, ...] | None = None
         self._helpers: tuple[BackendView, ...] = ()
         self.on_change: Callable[[], None] | None = None
         self._built_s = 0.0
-        self._backends = {entry.backend_name: Backend(entry, settings, self._invalidate) for entry in settings.backends}
+        self._backends: dict[BackendName, Backend] = {}
+        for entry in settings.backends:
+            self.join(entry)
 
     def _invalidate(self) -> None:
         self._views = None
@@ -201,10 +217,42 @@ class Registry:
             self.on_change()
 
     def __iter__(self) -> Iterator[Backend]:
-        return iter(self._backends.values())
+        """The members. A copy: the admin thread looks, too, while backends come and go."""
+        return iter(tuple(self._backends.values()))
+
+    def __contains__(self, name: BackendName) -> bool:
+        return name in self._backends
 
     def __getitem__(self, name: BackendName) -> Backend:
-        return self._backends[name]
+        """A member, or one that has left while requests of ours are on it."""
+        return self._backends.get(name) or self._left[name]
+
+    def join(self, settings: BackendSettings) -> Backend:
+        """A member, known already or not. One that has left under this name and address comes back as it was."""
+        name = settings.backend_name
+        known = self._backends.get(name) or self._left.pop(name, None)
+        if known is not None and known.root == settings.root:
+            known.configure(settings)
+        else:
+            known = Backend(settings, self._limits, self._invalidate)
+        self._backends[name] = known
+        self._invalidate()
+        return known
+
+    def leave(self, name: BackendName) -> Backend:
+        """No member any more; it stays where ``leaving`` tells of it."""
+        backend = self._left[name] = self._backends.pop(name)
+        self._invalidate()
+        return backend
+
+    def forget(self, backend: Backend) -> None:
+        """Its last request is over."""
+        if self._left.get(backend.name) is backend:
+            del self._left[backend.name]
+
+    def leaving(self, now_s: float) -> tuple[BackendView, ...]:
+        """Those that have left and still answer requests."""
+        return tuple(replace(backend.view(now_s), draining=True) for backend in list(self._left.values()))
 
     def helpers(self, now_s: float) -> tuple[BackendView, ...]:
         """The backends that do a part of requests which go elsewhere."""

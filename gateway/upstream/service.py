@@ -6,7 +6,6 @@ backend down at once, an answer marks it up, a draining text takes it out of rou
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, Sequence
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
@@ -15,59 +14,67 @@ from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.routing.index import Room
 from gateway.types import BackendName, BackendView, EngineKind, RequestCost
-from gateway.upstream.discover import ProbeClient, probe_client
+from gateway.upstream.discover import ProbeClients
 from gateway.upstream.engines.contract import DRAINING
-from gateway.upstream.health import Watcher
+from gateway.upstream.fleet import Fleet
 from gateway.upstream.kv_events.service import Followed, KvEvents
+from gateway.upstream.membership import FleetFacts, Membership, Tell, silent
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.retry import RetryBudget
-from gateway.upstream.settings import UpstreamSettings
+from gateway.upstream.settings import BackendSettings, Found, UpstreamSettings
+from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.exchange import Transport
 from gateway.upstream.transport.response import EngineResponse
 
 
 class UpstreamService:
-    """Owns one connection pool and one watching task per backend; lives in one event loop from start to stop."""
+    """Owns one connection pool, a watching task per backend and one per source; lives in one loop, start to stop."""
 
-    def __init__(self, settings: UpstreamSettings, clock: Clock) -> None:
+    def __init__(self, settings: UpstreamSettings, clock: Clock, tell: Tell = silent) -> None:
         self._settings = settings
         self._clock = clock
         self._registry = Registry(settings)
-        self._transport = Transport(settings)
+        contexts = TlsContexts()
+        self._transport = Transport(settings, contexts)
         self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
         self._kv = None if settings.kv_events is None else KvEvents(settings.kv_events, self._publishing)
         self._beliefs = Beliefs(settings.image_index_entries, self._kv)
-        self._watchers: dict[BackendName, Watcher] = {}
-        self._tasks: list[asyncio.Task[None]] = []
-        self._probes: ProbeClient | None = None
+        self._probes = ProbeClients(settings.probe_timeout_s, contexts)
+        self._fleet = Fleet(settings, self._registry, self._probes, clock, self._beliefs.forget)
+        self._membership = Membership(settings.backends, settings.sources, self._take, tell)
 
     async def start(self) -> None:
-        """Open the pool, ask every backend what it is (at most ``discovery_timeout_s``), then keep watching."""
+        """Open the pool, ask sources and backends (each at most ``discovery_timeout_s``), then keep watching.
+
+        Raises ValueError for certificate files that cannot be used.
+        """
         await self._transport.open()
-        self._probes = probe_client(self._settings.probe_timeout_s, self._settings.backends)
-        for backend in self._registry:
-            self._watchers[backend.name] = Watcher(
-                backend, self._probes, self._settings, self._clock, self._beliefs.forget
-            )
-        first = [asyncio.create_task(watcher.look()) for watcher in self._watchers.values()]
-        if first:
-            await asyncio.wait(first, timeout=self._settings.discovery_timeout_s)
-        self._tasks = [
-            asyncio.create_task(watcher.run(after=look), name=f"watch {name}")
-            for (name, watcher), look in zip(self._watchers.items(), first, strict=True)
-        ]
+        members = await self._membership.start(self._settings.discovery_timeout_s)
+        self._transport.admit(members)
+        await self._fleet.start(members)
+        self._membership.go_on()
         if self._kv is not None:
             self._kv.start()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._membership.close()
+        await self._fleet.close()
         if self._kv is not None:
             await self._kv.stop()
-        if self._probes is not None:
-            await self._probes.aclose()
+        await self._probes.close()
         await self._transport.close()
+
+    def _take(self, members: Found) -> None:
+        self._transport.admit(members)
+        self._fleet.take(members)
+
+    def fleet(self) -> FleetFacts:
+        """How sources of backends stand and what changed; cheap, no I/O."""
+        return FleetFacts(self._membership.states(), self._fleet.joined, self._fleet.left)
+
+    def settings_of(self, backend: BackendName) -> BackendSettings:
+        """What is configured of a backend. Raises KeyError for one that is none."""
+        return self._registry[backend].settings
 
     def views(self) -> Sequence[BackendView]:
         """Everything known of all backends now, health and load included; cheap, no I/O."""
@@ -78,13 +85,14 @@ class UpstreamService:
         return self._registry.helpers(self._clock.now_s())
 
     def everybody(self) -> Sequence[BackendView]:
-        """All backends, for those who watch."""
-        helpers = self.helpers()
-        return (*self.views(), *helpers) if helpers else self.views()
+        """All backends, for those who watch; those that left and still answer requests are shown as draining."""
+        further = (*self.helpers(), *self._registry.leaving(self._clock.now_s()))
+        return (*self.views(), *further) if further else self.views()
 
     def tell_room(self, look: Callable[[], None]) -> None:
         """Call ``look`` whenever a prompt may be computed, where that is limited."""
-        if any(backend.max_prefill_tokens is not None for backend in self._settings.backends):
+        fixed = self._settings.backends
+        if self._settings.sources or any(backend.max_prefill_tokens is not None for backend in fixed):
             self._registry.on_change = look
 
     def open_account(self, backend: BackendName, cost: RequestCost) -> Account:
@@ -92,7 +100,7 @@ class UpstreamService:
 
     async def forward(self, backend: BackendName, request: UpstreamRequest) -> EngineResponse:
         """Send once. Raises NotTaken (may go elsewhere), BackendLost, BackendTimeout. Never resends by itself."""
-        target = self._registry[backend]
+        target = self._target(backend)
         self._budget.deposit()
         try:
             response = await self._transport.forward(target, request)
@@ -109,7 +117,7 @@ class UpstreamService:
 
         Raises besides: BackendUnreachable (the client's body was begun, so it cannot go elsewhere), BodyTooLarge.
         """
-        target = self._registry[backend]
+        target = self._target(backend)
         self._budget.deposit()
         try:
             response = await self._transport.stream(target, request, client, limit_bytes)
@@ -179,6 +187,11 @@ class UpstreamService:
         self._nudge(backend)
 
     def _nudge(self, backend: Backend, *, restarted: bool = False) -> None:
-        watcher = self._watchers.get(backend.name)
-        if watcher is not None:
-            watcher.nudge(restarted=restarted)
+        self._fleet.nudge(backend.name, restarted=restarted)
+
+    def _target(self, name: BackendName) -> Backend:
+        """Raises NotTaken for one that left meanwhile and had no request of ours."""
+        try:
+            return self._registry[name]
+        except KeyError:
+            raise NotTaken("connect", f"{name} has left") from None

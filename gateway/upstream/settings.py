@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Literal
+from typing import Literal, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
 from gateway.types import BackendName, BackendRole, EngineKind
@@ -24,7 +25,8 @@ class BackendSettings:
     """One engine. ``url`` is its root (a trailing ``/v1`` is taken off); ``name`` defaults to ``host:port``.
 
     ``None`` or empty anywhere below = learn it from the engine. ``kv_events`` ``off`` = it publishes none. The ``tls``
-    files (PEM) are the authorities that sign for the engine, instead of the system's, and our own certificate and key.
+    files (PEM) are the authorities that sign for the engine, instead of the system's, and our own certificate and key;
+    ``tls_server_name`` is the name on its certificate, where that is not the URL's host.
     Raises ValueError for a URL that is no http(s) root, and for files of TLS where there is none.
     """
 
@@ -58,6 +60,7 @@ class BackendSettings:
     tls_ca_file: str | None = None
     tls_cert_file: str | None = None
     tls_key_file: str | None = None
+    tls_server_name: str | None = None
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -67,8 +70,10 @@ class BackendSettings:
             raise ValueError(f"a backend's url must look like http://host:port or unix:///path, not {self.url!r}")
         if parts.username or parts.password:
             raise ValueError("credentials do not belong into a backend's url; use api_key")
-        if parts.scheme != "https" and (self.tls_ca_file or self.tls_cert_file or self.tls_key_file):
-            raise ValueError(f"tls files are of no use for {self.url!r}: its url must begin with https://")
+        if parts.scheme != "https" and any(
+            (self.tls_ca_file, self.tls_cert_file, self.tls_key_file, self.tls_server_name)
+        ):
+            raise ValueError(f"tls settings are of no use for {self.url!r}: its url must begin with https://")
         if self.lend_affinity is not None and not _HEADER_NAME.fullmatch(self.lend_affinity):
             raise ValueError(f"lend_affinity names a router or a header, not {self.lend_affinity!r}")
         if self.tls_key_file and not self.tls_cert_file:
@@ -92,12 +97,6 @@ class BackendSettings:
         )
 
     @property
-    def origin(self) -> str:
-        """Scheme, host and port: what a connection belongs to."""
-        parts = urlsplit(self.root)
-        return f"{parts.scheme}://{parts.netloc}"
-
-    @property
     def root(self) -> str:
         """The URL to which request paths are appended: no trailing slash, no ``/v1``."""
         if self.unix_path is not None:
@@ -110,9 +109,29 @@ class BackendSettings:
         return BackendName(self.name or self.unix_path or urlsplit(self.url).netloc)
 
 
+Found: TypeAlias = Sequence[BackendSettings]
+
+
+class Source(Protocol):
+    """Somebody who knows backends (``sources``). Holds nothing before ``watch`` and after it."""
+
+    async def watch(self, found: Callable[[Found], None], failed: Callable[[str], None]) -> None:
+        """Tell every complete answer and every failure, until cancelled. Anything else it raises is a failure too."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSource:
+    """``hold_s``: how long an empty answer must last before it is believed."""
+
+    name: str
+    source: Source
+    hold_s: float = 60.0
+
+
 @dataclass(frozen=True, slots=True)
 class UpstreamSettings:
-    """Time limits in seconds.
+    """Time limits in seconds. ``sources`` add backends to the fixed ones, and take their own away again.
 
     ``response_timeout_s`` counts from the last body byte to the response's head, and bounds every stall while the body
     is sent; ``idle_timeout_s`` is the longest silence between two pieces of a response. ``keepalive_s`` must stay below
@@ -125,6 +144,7 @@ class UpstreamSettings:
 
     backends: tuple[BackendSettings, ...]
     kv_events: KvEventsSettings | None = None
+    sources: tuple[NamedSource, ...] = ()
     connect_timeout_s: float = 2.0
     response_timeout_s: float = 600.0
     idle_timeout_s: float = 120.0

@@ -27,6 +27,21 @@ def context_of(backend: BackendSettings) -> ssl.SSLContext:
     return context
 
 
+class TlsContexts:
+    """One context per set of certificate files, made when the first backend with them comes."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[str | None, ...], ssl.SSLContext] = {}
+
+    def of(self, backend: BackendSettings) -> ssl.SSLContext:
+        """Raises ValueError, as ``context_of`` does."""
+        files = (backend.tls_ca_file, backend.tls_cert_file, backend.tls_key_file)
+        context = self._made.get(files)
+        if context is None:
+            context = self._made[files] = context_of(backend)
+        return context
+
+
 def _load(backend: BackendSettings, path: str, load: Callable[[str], None]) -> None:
     try:
         load(path)

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config.settings import BackendConfig, ModelConfig, Settings, setting
+from gateway.config.backends import BackendConfig
+from gateway.config.declaring import setting
+from gateway.config.settings import ModelConfig, Settings
 from gateway.config.sources import leaf_paths
 
 SCALARS = {int, float, bool, str}

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.config.settings import BackendConfig, Settings
+from gateway.config.backends import BackendConfig
+from gateway.config.settings import Settings
 from gateway.config.sources import (
     OTHER_NAMES,
     SettingsProblems,

@@ -17,8 +17,8 @@ BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
 # Label names whose values come from a closed set of ours, or from configuration.
 CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family",
           "layer", "operation", "reason", "kind", "decision", "rule", "result", "engine", "version",
-          "codec_backend"}  # fmt: skip
-CONFIGURED = {"tenant", "backend"}
+          "codec_backend", "role", "end", "state"}  # fmt: skip
+CONFIGURED = {"source", "tenant", "backend"}
 CALLERS = [
     Path(gateway.app.__file__),
     Path(gateway.gauges.__file__),

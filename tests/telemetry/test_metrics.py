@@ -68,6 +68,20 @@ def test_counters_add_up_and_buckets_are_cumulative() -> None:
     assert found["vlmgw_loop_lag_seconds_bucket", "+Inf"] == 3
 
 
+def test_series_of_who_has_left_are_forgotten() -> None:
+    metrics = Metrics()
+    names = {"a", "b"}
+    metrics.sample(tuple, backend=lambda: names)
+    for backend in ("a", "b"):
+        metrics.inc("upstream_requests_total", backend, "ok")
+    names.discard("b")
+    text = metrics.render().decode()
+    assert 'upstream_requests_total{backend="a",result="ok"} 1.0' in text
+    assert 'backend="b"' not in text
+    metrics.inc("errors_total", "not_json")
+    assert 'errors_total{code="not_json"} 1.0' in metrics.render().decode()
+
+
 def test_a_name_that_is_not_declared_is_a_bug() -> None:
     with pytest.raises(KeyError):
         Metrics().inc("surprises_total")

@@ -27,3 +27,14 @@ def test_absence_and_return_are_told_once_each() -> None:
         ("info", "backend_up", "a"),
     ]
     assert lines[0]["url"] == "http://a"
+
+
+def test_who_left_while_absent_is_forgotten() -> None:
+    stream = io.BytesIO()
+    log = JsonLog(stream=stream)
+    roll = RollCall(log)
+    roll.call([view("a", healthy=False)])
+    roll.call([])
+    roll.call([view("a", healthy=True)])
+    log.close()
+    assert [json.loads(line)["event"] for line in stream.getvalue().splitlines()] == ["backend_down"]

@@ -73,3 +73,26 @@ def test_recent_work_fades() -> None:
     at_once = load.recent_work_tokens
     load.advance(RECENT_S)
     assert 0.36 < load.recent_work_tokens / at_once < 0.37
+
+
+def test_the_last_one_out_is_told() -> None:
+    load, told = Load(lambda: None), [0]
+    first, second = (load.open(RequestCost(1, 1, 0)) for _ in range(2))
+
+    def idle() -> None:
+        told[0] += 1
+
+    load.when_idle(idle)
+    first.close()
+    assert told == [0]
+    second.close()
+    assert told == [1]
+    load.open(RequestCost(1, 1, 0)).close()
+    assert told == [1], "told once"
+    load.when_idle(idle)
+    assert told == [2], "at once where there is none"
+    third = load.open(RequestCost(1, 1, 0))
+    load.when_idle(idle)
+    load.when_idle(None)
+    third.close()
+    assert told == [2], "taken back"

@@ -57,7 +57,7 @@ async def asked(settings: BackendSettings) -> int:
         response.close()
     finally:
         await service.stop()
-    async with probe_client(5.0, (settings,)) as client:
+    async with probe_client(5.0, context_of(settings)) as client:
         assert (await fetch(client, settings, "/health"))[0] == response.status
     return response.status
 
@@ -80,7 +80,7 @@ async def test_the_engine_is_shown_our_papers_and_shows_its_own(tmp_path: Path) 
             with pytest.raises(Exception) as failed:  # noqa: PT011 - which of the two the handshake's end decides
                 await asked(bad)
             assert not isinstance(failed.value, AssertionError)
-            async with probe_client(5.0, (bad,)) as client:
+            async with probe_client(5.0, context_of(bad)) as client:
                 with pytest.raises(Unanswered):
                     await fetch(client, bad, "/health")
 

@@ -24,9 +24,9 @@ class FreshConnector(aiohttp.TCPConnector):
     """A pool without limits (the journey bounds what is in flight) that hands out only quiet connections."""
 
     def __init__(self, keepalive_s: float, sockets: Mapping[str, str] | None = None) -> None:
-        """``sockets`` are Unix sockets by the host that stands for each."""
+        """``sockets`` are Unix sockets by the host that stands for each; others may come to stand in it."""
         super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
-        self._sockets = dict(sockets or {})
+        self._sockets = {} if sockets is None else sockets
         self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
         self._poll = select.poll()
 

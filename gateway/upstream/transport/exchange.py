@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -13,12 +12,11 @@ from yarl import URL
 
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Client, UpstreamRequest
-from gateway.types import BackendName
 from gateway.upstream import headers
 from gateway.upstream.engines.contract import ERROR_HEAD_BYTES, Engine
 from gateway.upstream.registry import Backend
-from gateway.upstream.settings import UpstreamSettings
-from gateway.upstream.tls import context_of
+from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.connector import FreshConnector
 from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
@@ -43,17 +41,23 @@ _NOTHING_ADDED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
 class Transport:
     """Sends requests to backends. ``open`` before the first one, ``close`` after the last."""
 
-    def __init__(self, settings: UpstreamSettings) -> None:
+    def __init__(self, settings: UpstreamSettings, contexts: TlsContexts | None = None) -> None:
         self._settings = settings
+        self._contexts = contexts or TlsContexts()
         self._session: aiohttp.ClientSession | None = None
-        self._urls: dict[tuple[BackendName, str], URL] = {}
-        self._tls: dict[BackendName, ssl.SSLContext] = {}
+        self._urls: dict[tuple[str, str], URL] = {}
+        self._sockets: dict[str, str] = {}
+        self.admit(settings.backends)
+
+    def admit(self, backends: Iterable[BackendSettings]) -> None:
+        """Requests may go to these from now on."""
+        for each in backends:
+            if each.unix_path is not None:
+                self._sockets[urlsplit(each.root).netloc] = each.unix_path
 
     async def open(self) -> None:
-        """Raises ValueError for a backend's certificate files that cannot be used."""
-        self._tls = {each.backend_name: context_of(each) for each in self._settings.backends if each.is_https}
         self._session = aiohttp.ClientSession(
-            connector=FreshConnector(self._settings.keepalive_s, _sockets(self._settings)),
+            connector=FreshConnector(self._settings.keepalive_s, self._sockets),
             request_class=_PlainRequest,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -114,7 +118,8 @@ class Transport:
                     headers=outgoing.headers,
                     data=upload,
                     allow_redirects=False,
-                    ssl=self._tls.get(backend.name, True),
+                    ssl=self._contexts.of(backend.settings) if backend.root.startswith("https:") else True,
+                    server_hostname=backend.settings.tls_server_name,
                     middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
                 )
         except (aiohttp.ClientError, OSError) as error:
@@ -140,12 +145,13 @@ class Transport:
         """Path and query as received: nothing is decoded, encoded or normalised on the way."""
         if request.query:
             return URL(f"{backend.root}{request.path}?{request.query}", encoded=True)
-        key = (backend.name, request.path)
+        key = (backend.root, request.path)
         url = self._urls.get(key)
         if url is None:
             url = URL(backend.root + request.path, encoded=True)
-            if len(self._urls) < _URLS_LIMIT:
-                self._urls[key] = url
+            if len(self._urls) >= _URLS_LIMIT:  # backends come and go, and what they were called for with them
+                self._urls.clear()
+            self._urls[key] = url
         return url
 
     def _hop(self, backend: Backend) -> tuple[tuple[str, str], ...]:
@@ -154,11 +160,6 @@ class Transport:
 
     def _keeps_keys(self, backend: Backend) -> bool:
         return self._settings.forward_authorization and backend.settings.api_key is None
-
-
-def _sockets(settings: UpstreamSettings) -> dict[str, str]:
-    paths = ((urlsplit(each.root).netloc, each.unix_path) for each in settings.backends)
-    return {host: path for host, path in paths if path is not None}
 
 
 def _abandon(upload: Upload | None) -> None:

@@ -1,0 +1,64 @@
+"""Addresses of sources that are none, and names given twice."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.config.backends import BackendConfig, SourceConfig
+from gateway.config.fleet_problems import backend_problems, source_problems
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "file:backends.yaml", "file:/etc/backends.yaml", "dns://vllm.prod.svc:8000", "dns://vllm:8000",
+        "srv://_http._tcp.vllm.prod.svc", "kubernetes://prod/vllm:http", "kubernetes:///vllm", "kubernetes://prod/vllm:8000",
+    ],
+)  # fmt: skip
+def test_addresses(url: str) -> None:
+    assert source_problems([SourceConfig(url)]) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("", "must begin with file:"),
+        ("http://vllm:8000", "must begin with file:"),
+        ("file:", "must name a file"),
+        ("file://host/path", "must name a file"),
+        ("dns://vllm", "must be dns://HOST:PORT"),
+        ("dns://:8000", "must name a host"),
+        ("dns://vllm:99999", "must have a port between 1 and 65535"),
+        ("dns://vllm:8000/v1", "must name a host"),
+        ("srv://_http._tcp.vllm:8000", "must have no port"),
+        ("kubernetes://prod", "must name one service"),
+        ("kubernetes://prod/a/b", "must name one service"),
+    ],
+)
+def test_addresses_that_are_none(url: str, problem: str) -> None:
+    (told,) = source_problems([SourceConfig(url)])
+    assert told.startswith("settings: sources.0.url: ")
+    assert problem in told
+
+
+def test_a_selector_stands_for_a_service() -> None:
+    assert source_problems([SourceConfig("kubernetes://prod/:http", selector="app=vllm")]) == []
+    assert source_problems([SourceConfig("kubernetes://prod/vllm", selector="app=vllm")]) != []
+
+
+def test_what_means_nothing_there_is_told() -> None:
+    (told,) = source_problems([SourceConfig("dns://vllm:8000", token_file="t")])
+    assert told == "settings: sources.0.token_file: means nothing for dns:"
+    (told,) = source_problems([SourceConfig("file:f", nameservers=("10.0.0.53",))])
+    assert told == "settings: sources.0.nameservers: means nothing for file:"
+    (told,) = source_problems([SourceConfig("dns://vllm:8000", backend=BackendConfig(url="http://x"))])
+    assert "no url and no name" in told
+
+
+def test_names_are_given_once() -> None:
+    twice = [SourceConfig("dns://a:1", name="x"), SourceConfig("dns://b:1", name="x")]
+    assert source_problems(twice) == ["settings: sources.1: x is given twice; give each source a name of its own"]
+    same = [BackendConfig("http://a"), BackendConfig("http://a")]
+    assert backend_problems(same, "f: backends") == [
+        "f: backends.1: a is given twice; give each backend a name of its own"
+    ]
