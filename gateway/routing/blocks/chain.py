@@ -61,6 +61,7 @@ class Chain:
         self.is_whole = known == len(prompt.token_ids)
         self.full_blocks = known // recipe.block_tokens
         self._hashes = array("Q")
+        self._is_plain = prompt.lora is None and not prompt.salt and (recipe.pads or not prompt.images)
         self._parent = _none_hash(recipe.seed) if recipe.seed is not None else b""
 
     def __getitem__(self, index: int) -> int:
@@ -69,18 +70,20 @@ class Chain:
             self.reach(index + 1)
         return self._hashes[index]
 
-    def reach(self, blocks: int) -> None:
-        """Make the first ``blocks`` hashes (those that there are)."""
-        size, own = self.block_tokens, self._recipe.seed is None
-        for index in range(len(self._hashes), min(blocks, self.full_blocks)):
+    def reach(self, blocks: int) -> array[int]:
+        """The hashes with at least the first ``blocks`` of them made (those that there are)."""
+        hashes, ids = self._hashes, self._ids
+        size, own, plain = self.block_tokens, self._recipe.seed is None, self._is_plain
+        for index in range(len(hashes), min(blocks, self.full_blocks)):
             start = index * size
-            tokens, keys = self._ids[start : start + size], self._keys(start)
+            tokens = ids[start : start + size]
+            keys: Sequence[Key] = () if plain else self._keys(start)
             if own:
-                parent = self._hashes[-1] if index else None
-                self._hashes.append(content_hash(parent, tokens, keys))
+                hashes.append(content_hash(hashes[-1] if index else None, tokens, keys))
             else:
-                self._parent = _engine_hash(self._parent, tokens, self._tagged(keys))
-                self._hashes.append(int.from_bytes(self._parent[-8:], "big"))
+                self._parent = _engine_hash(self._parent, tokens, self._tagged(keys) if keys else ())
+                hashes.append(int.from_bytes(self._parent[-8:], "big"))
+        return hashes
 
     def _keys(self, start: int) -> list[Key]:
         prompt = self._prompt
@@ -111,18 +114,20 @@ class Chain:
 
 
 def content_hash(parent: int | None, tokens: Sequence[int], keys: Sequence[Key]) -> int:
-    """Our own name of a block: 64 bits over its parent's name, its tokens and its keys, each behind its length.
+    """Our own name of a block: 64 bits over its parent's name, its tokens and its keys.
 
     Raises OverflowError or TypeError for tokens that are none.
     """
     data = tokens if isinstance(tokens, array) else array(TOKEN_TYPE, tokens)
     state = data.tobytes()
+    if not keys:
+        return xxhash.xxh3_64_intdigest(state, seed=parent or 0)
     for key in keys:
         text, offset = (key, None) if isinstance(key, str) else key
         raw = text.encode("utf-8", "surrogatepass")
         state += len(raw).to_bytes(4, "big") + raw + (b"s" if offset is None else b"m%d" % offset)
-    framed = len(data).to_bytes(4, "big") + state
-    return xxhash.xxh3_64_intdigest(framed, seed=0 if parent is None else parent)
+    # The blocks of one index have one length, so the tokens end where those of its other blocks do.
+    return xxhash.xxh3_64_intdigest(state, seed=parent or 0)
 
 
 def _padded(prompt: TokenPrompt) -> array[int]:

@@ -20,6 +20,8 @@ _GPU_WORDS = frozenset({None, "GPU"})
 # Not at the publisher's own machine: as near to every other backend.
 _REMOTE = "REMOTE"
 _MOST_ADAPTERS = 1024
+# Blocks that are hashed before the first is looked for.
+_FIRST_STRIDE = 8
 # Kinds of vLLM's KV cache groups that keep a prompt's whole prefix; a window's or a state's blocks do not tell.
 _WHOLE_PREFIX = frozenset({None, "full_attention", "mla_attention"})
 
@@ -106,14 +108,17 @@ class BlockIndex:
         self._restart()
 
     def held_blocks(self, chain: Chain) -> int:
-        """How many blocks from the start on are here, on whichever medium; looks at no more of the chain than that."""
-        table = self._ours
+        """How many blocks from the start on are here, on whichever medium; makes at most twice as much of the chain."""
         if chain.block_tokens != self.block_tokens:
             return 0
-        for index in range(chain.full_blocks):
-            if not table.bits(chain[index]):
-                return index
-        return chain.full_blocks
+        held, stride = 0, _FIRST_STRIDE
+        while held < chain.full_blocks:
+            stop = min(held + stride, chain.full_blocks)
+            reached = self._ours.run(chain.reach(stop), held, stop)
+            if reached < stop:
+                return reached
+            held, stride = stop, 2 * stride
+        return held
 
     def recipe(self, seed: str | None, *, pads: bool) -> Recipe | None:
         """How a prompt's blocks are named here; ``None`` before the first event told the size of a block."""

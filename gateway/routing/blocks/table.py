@@ -10,6 +10,7 @@ one step, and during a removal a key that is just being moved may be missed once
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 
 # 2^64 over the golden ratio: spreads keys that are no good hashes (Fibonacci hashing, the same book).
 _SPREAD, _MASK_64 = 0x9E3779B97F4A7C15, (1 << 64) - 1
@@ -62,6 +63,19 @@ class BlockTable:
         places = self._places
         at = places.find(key)
         return places.words[at] if places.bits[at] else None
+
+    def run(self, keys: Sequence[int], start: int, stop: int) -> int:
+        """The first place in ``keys``, from ``start`` on, whose key is not here; ``stop`` where all before it are."""
+        places = self._places
+        known, bits, mask, shift = places.keys, places.bits, places.mask, places.shift
+        for index in range(start, stop):
+            key = keys[index]
+            at = (key * _SPREAD & _MASK_64) >> shift
+            while bits[at] and known[at] != key:
+                at = (at + 1) & mask
+            if not bits[at]:
+                return index
+        return stop
 
     def add(self, key: int, bits: int, word: int = 0) -> None:
         """Set more of the key's bits, and its word."""

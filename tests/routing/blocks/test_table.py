@@ -46,6 +46,9 @@ class TableBesideDictionary(RuleBasedStateMachine):
         assert self.table.count == len(self.model)
         for key, (bits, word) in self.model.items():
             assert (self.table.bits(key), self.table.word(key)) == (bits, word)
+        keys = [*self.model, 2**63 + 12345]
+        assert self.table.run(keys, 0, len(keys)) == keys.index(2**63 + 12345)
+        assert self.table.run(keys, 0, len(self.model)) == len(self.model)
         assert self.table.bits(2**63 + 12345) == 0 or 2**63 + 12345 in self.model
 
 
