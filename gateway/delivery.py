@@ -27,6 +27,7 @@ from gateway.errors import (
     NoBackend,
     NotTaken,
 )
+from gateway.following import keeper_of, learn_response
 from gateway.identities import Marks, image_ids
 from gateway.observing import cost_there, observe
 from gateway.outgoing import edits_of, forward_headers, response_headers
@@ -87,6 +88,9 @@ async def _send(trip: Trip) -> None:
         request_id=record.request_id,
         path=x.client.head.path,
     )
+    keeper = keeper_of(ports.responses, trip.call.continues, trip.policy.tenant, "previous_response_id")
+    if keeper is not None:
+        ask = replace(ask, keeper=keeper)
     courier = _courier(trip)
     ask = await with_blocks(ask, trip, courier.ids)
     prepared: dict[int, Prepared] = {}
@@ -121,6 +125,8 @@ async def _send(trip: Trip) -> None:
                 tail = await _relay(trip, decision, response, account)
                 _settle(trip, view, response, tail)
                 observe(ports.upstream, decision, record)
+                if x.dialect.keeps_responses and response.status == 200:
+                    learn_response(ports.responses, tail, decision.backend, trip.policy.tenant)
             finally:
                 response.close()
             return

@@ -4,7 +4,7 @@
     |- Rejected                     blame client: the request itself is at fault, sending it again will not help
     |   |- Malformed 400            NotJson, TooComplex, InvalidRequest, UnsupportedEncoding 415
     |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404
-    |   |- RouteNotFound 404        |- MethodNotAllowed 405
+    |   |- RouteNotFound 404        |- MethodNotAllowed 405      |- ResponseNotFound 404
     |   |- BodyTooLarge 413             |- HeaderTooLarge 431
     |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded,
     |   |                           TooManyMedia, MediumTooLarge, MediumTooLong
@@ -152,6 +152,13 @@ class ModelNotFound(Rejected):
     status = 404
     openai_type = "not_found_error"
     summary = "No backend serves this model."
+
+
+class ResponseNotFound(Rejected):
+    code = "response_not_found"
+    status = 404
+    openai_type = "not_found_error"
+    summary = "There is no response of this id."
 
 
 class RouteNotFound(Rejected):

@@ -41,6 +41,7 @@ from gateway.record import AskedFor, ExchangeRecord, RequestHead
 from gateway.routing.ask import Decision
 from gateway.routing.ask import Profile as RoutingProfile
 from gateway.routing.decide import DEFAULT_PROFILE
+from gateway.routing.kept_responses import KeptResponses
 from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import Skeleton
 from gateway.types import (
@@ -93,6 +94,7 @@ class Ports:
     cut_elsewhere: Callable[[Body], Awaitable[Skeleton]]
     aside: Aside
     sent_ids: SentIds = field(default_factory=SentIds)
+    responses: KeptResponses = field(default_factory=KeptResponses)
     legs: Legs | None = None
 
 

@@ -2,7 +2,9 @@
 
 Decided here: accept, reserve, decide, forward, relay, and nothing else: no policy looks inside, of limits only those
 on requests hold (a rate, how many are in flight), nothing is buffered. Without the body the model is not known, so any
-healthy backend may be chosen. Only a connect failure is sent elsewhere, since afterwards the client's bytes are gone.
+healthy backend that has the path may be chosen; a response asked for by its id is asked of its keeper, and of one
+backend after the other where nobody knows that. Else only a connect failure is sent elsewhere, since afterwards the
+client's bytes are gone.
 """
 
 from __future__ import annotations
@@ -11,8 +13,10 @@ from dataclasses import replace
 
 from gateway import exchange as frame
 from gateway.claiming import claim_unread
-from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken
+from gateway.dialects import engines_of
+from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken, ResponseNotFound
 from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
+from gateway.following import id_in, keeper_of
 from gateway.outgoing import forward_headers, response_headers
 from gateway.policy.keys import Caller
 from gateway.policy.resolve import resolve
@@ -20,7 +24,7 @@ from gateway.ports import Client, Reservation, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
-from gateway.types import RequestCost
+from gateway.types import RequestCost, TenantId
 
 NO_COST = RequestCost(0, 0, 0)
 
@@ -45,7 +49,7 @@ async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRe
     try:
         if reservation is not None:
             watch.lap("reserve")
-        await _carry(client, ports, world, record, watch)
+        await _carry(client, ports, world, record, watch, caller.tenant)
     finally:
         if reservation is not None:
             reservation.release()
@@ -65,11 +69,16 @@ async def _reserve(ports: Ports, world: World, caller: Caller, record: ExchangeR
     return reservation
 
 
-async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch) -> None:
+async def _carry(
+    client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch, tenant: TenantId
+) -> None:
     head = client.head
     headers = forward_headers(head, keep_authorization=not world.has_tenants)
     request = UpstreamRequest(head.method, head.path, head.query, headers, (), head.content_length or 0)
-    ask = RouteAsk(request_id=record.request_id)
+    response_id = id_in(head.path)
+    keeper = keeper_of(ports.responses, response_id, tenant, "response_id")
+    seeks = response_id is not None and keeper is None
+    ask = RouteAsk(request_id=record.request_id, engines=engines_of(head.path), keeper=keeper)
     while True:
         views = ports.upstream.views()
         decision = decide(views, ask, ports.upstream.holdings(ask.key), world.routing)
@@ -91,6 +100,12 @@ async def _carry(client: Client, ports: Ports, world: World, record: ExchangeRec
                     raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
                 response = answer
             watch.lap("forward")
+            if seeks and response.status == 404:
+                response.close()
+                ask = replace(ask, excluded=ask.excluded | {decision.backend})
+                if _is_left(ports, ask):
+                    continue
+                raise ResponseNotFound(part="response_id")
             try:
                 await _relay(client, ports, record, decision, response)
                 watch.lap("relay")

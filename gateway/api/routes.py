@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.dialects import DIALECTS, Dialect
+from gateway.following import id_in
 
 
 class RouteKind(StrEnum):
@@ -38,6 +39,8 @@ _POST = ("POST",)
 _GET = ("GET", "HEAD")
 
 
+_RESPONSE = Route(RouteKind.PASS_THROUGH, "pass_through", ("GET",))
+_CANCEL = Route(RouteKind.PASS_THROUGH, "pass_through", _POST)
 _MODELS = Route(RouteKind.MODELS, "models", _GET)
 # A model's name may hold slashes; dots alone between two of them would be another path to somebody.
 _MODEL = re.compile(r"/v1/models/(?!(?:.*/)?\.{1,2}(?:/|$))[^/].*")
@@ -63,6 +66,10 @@ ROUTES = _table()
 def find_route(path: str) -> Route | None:
     """The route of a path exactly as it was sent: no normalisation, so nothing can hide behind ``..`` or ``%2e``."""
     found = ROUTES.get(path)
-    if found is None and _MODEL.fullmatch(path):
+    if found is not None:
+        return found
+    if _MODEL.fullmatch(path):
         return _MODELS
-    return found
+    if id_in(path) is None:
+        return None
+    return _CANCEL if path.endswith("/cancel") else _RESPONSE

@@ -34,6 +34,11 @@ class Dialect(Protocol):
         """Whether the answer is the number of the prompt's tokens, which the gateway can give too."""
         ...
 
+    @property
+    def keeps_responses(self) -> bool:
+        """Whether the engine keeps its answers, for requests that name them."""
+        ...
+
     def read(self, tree: JsonObject) -> Call:
         """What the journey needs to know of a request. Raises InvalidRequest, naming the part."""
         ...

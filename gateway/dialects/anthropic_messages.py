@@ -65,6 +65,7 @@ class AnthropicMessages:
     name: str = "anthropic_messages"
     paths: tuple[str, ...] = ("/v1/messages",)
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.source.data``)."""

@@ -37,6 +37,7 @@ class OpenAIChat:
     name: str = "openai_chat"
     paths: tuple[str, ...] = ("/v1/chat/completions",)
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.image_url``)."""

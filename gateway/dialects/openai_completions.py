@@ -29,6 +29,7 @@ class OpenAICompletions:
     name: str = "openai_completions"
     paths: tuple[str, ...] = ("/v1/completions",)
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``prompt.1``)."""

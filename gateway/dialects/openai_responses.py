@@ -65,6 +65,7 @@ class OpenAIResponses:
     name: str = "openai_responses"
     paths: tuple[str, ...] = ("/v1/responses",)
     counts_only: bool = False
+    keeps_responses: bool = True
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``input.1.content.0.image_url``)."""
@@ -94,6 +95,7 @@ class OpenAIResponses:
             other_media=tuple(reader.other_media),
             has_tools=bool(tree.get("tools")),
             foreign_fields=(*((key,) for key in fields.engine_fields(tree, foreign.BODY)), *reader.foreign_fields),
+            continues=fields.string(tree.get("previous_response_id")),
             is_continued=is_continued or bool(tree.get("previous_response_id") or tree.get("conversation")),
         )
 

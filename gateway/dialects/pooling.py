@@ -35,6 +35,7 @@ class Pooling:
     name: str = "pooling"
     paths: tuple[str, ...] = ("/v1/embeddings", "/pooling", "/classify", "/v1/classify", "/v2/embed", "/encode")
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``input.1.content.0.image_url``)."""

@@ -33,6 +33,7 @@ class Scoring:
     name: str = "pooling"
     paths: tuple[str, ...] = ("/score", "/v1/score", "/rerank", "/v1/rerank", "/v2/rerank")
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``documents.1.content.0.image_url``)."""

@@ -36,6 +36,7 @@ class SglangGenerate:
     name: str = "sglang_generate"
     paths: tuple[str, ...] = ("/generate",)
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``image_data.0``)."""

@@ -26,6 +26,7 @@ class Tokenizing:
     name: str = "tokenizing"
     paths: tuple[str, ...] = ("/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize")
     counts_only: bool = False
+    keeps_responses: bool = False
 
     def read(self, tree: JsonObject) -> Call:
         """Raises InvalidRequest naming the part (``messages.1.content.0.image_url``)."""

@@ -18,6 +18,7 @@ class RouteAsk:
     ``key`` is its content; the last ``videos`` of its images are none. ``needs_frames``: videos come as sampled frames,
     a form that only vLLM takes. ``is_exact``: its images' tokens are the engine's own count. ``request_id`` only
     spreads text requests over equals. ``excluded`` backends were tried already.
+    ``engines`` are the kinds that have the path (None: all), ``keeper`` has the response that is gone on from.
     """
 
     model: str | None = None
@@ -31,6 +32,7 @@ class RouteAsk:
     excluded: frozenset[BackendName] = frozenset()
     request_id: str = ""
     engines: frozenset[EngineKind] | None = None
+    keeper: BackendName | None = None
 
     @property
     def images(self) -> tuple[bytes, ...]:

@@ -121,7 +121,7 @@ class Call:
     policy left out; texts go in their places.
 
     ``additions`` are members that the model's alias gives it: where, the key, the value as JSON. ``hides_usage``: its
-    usage was asked for by us alone, and goes no further.
+    usage was asked for by us alone, and goes no further. ``continues`` is the response that it goes on from.
 
     ``prompts`` is how many prompts share what is counted (None: how long one may be is the engine's to say, which may
     cut it short), ``token_ids`` how many tokens came as ids. Not ``is_chat``: no conversation in the model's template
@@ -149,6 +149,7 @@ class Call:
     prompt_field: str = "messages"
     additions: tuple[tuple[Pointer, str, bytes], ...] = ()
     hides_usage: bool = False
+    continues: str | None = None
     prompts: int | None = 1
     token_ids: int = 0
     is_chat: bool = True

@@ -65,3 +65,12 @@ def test_an_estimate_reads_what_chat_completions_reads() -> None:
     route = find_route("/v1/estimate")
     assert route is not None
     assert (route.kind, route.methods, route.dialect) == (RouteKind.ESTIMATE, ("POST",), DIALECTS[0])
+
+
+def test_responses_are_fetched_and_cancelled_by_their_ids() -> None:
+    fetch, cancel = find_route("/v1/responses/resp_1"), find_route("/v1/responses/resp_1/cancel")
+    assert fetch is not None
+    assert cancel is not None
+    assert (fetch.kind, fetch.methods) == (RouteKind.PASS_THROUGH, ("GET",))
+    assert (cancel.kind, cancel.methods) == (RouteKind.PASS_THROUGH, ("POST",))
+    assert find_route("/v1/responses/resp_1/input_items") is None

@@ -20,6 +20,7 @@ from gateway.ports import (
 )
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.routing.holding import Holding, Holdings, RouteKey
+from gateway.routing.kept_responses import KeptResponses
 from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.types import (
@@ -352,12 +353,13 @@ class Scene:
     recorder: FakeRecorder
     sent_ids: SentIds = field(default_factory=SentIds)
     legs: Legs | None = None
+    responses: KeptResponses = field(default_factory=KeptResponses)
 
     @property
     def ports(self) -> Ports:
         return Ports(
             FakeClock(), self.media, self.clips, self.budgets, self.upstream, self.recorder, cut_elsewhere, aside,
-            self.sent_ids, self.legs,
+            self.sent_ids, legs=self.legs, responses=self.responses,
         )  # fmt: skip
 
     @property

@@ -13,6 +13,7 @@ from gateway.routing.filters.encoder import ENCODER
 from gateway.routing.filters.engine import ENGINE
 from gateway.routing.filters.excluded import EXCLUDED
 from gateway.routing.filters.frames import FRAMES
+from gateway.routing.filters.keeper import KEEPER
 from gateway.routing.filters.kv_headroom import KV_HEADROOM
 from gateway.routing.filters.limits import LIMITS
 from gateway.routing.filters.media_limit import MEDIA_LIMIT
@@ -28,6 +29,7 @@ FILTERS: tuple[Filter, ...] = (
     ENCODER,
     EXCLUDED,
     AVAILABLE,
+    KEEPER,
     CONTEXT,
     LIMITS,
     KV_HEADROOM,
