@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from gateway.routing.ask import RouteAsk
-from gateway.routing.filters.contract import Filter
-from gateway.types import BackendView
+from gateway.routing.filters.contract import Filter, Views
 
 
-def _keeps(view: BackendView, ask: RouteAsk) -> bool:
-    return ask.keeper is None or view.name == ask.keeper
+def _narrow(views: Views, ask: RouteAsk) -> Views:
+    keeper = ask.keeper
+    return views if keeper is None else [view for view in views if view.name == keeper]
 
 
-KEEPER = Filter("keeper", _keeps, None)
+KEEPER = Filter("keeper", _narrow)
