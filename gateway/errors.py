@@ -393,14 +393,6 @@ class NotTaken(Exception):
         super().__init__(f"{reason}: {detail}")
 
 
-def all_errors() -> tuple[type[GatewayError], ...]:
+def all_errors(root: type[GatewayError] = GatewayError) -> tuple[type[GatewayError], ...]:
     """Every class of the tree, parents before children, in the order of definition."""
-    found: list[type[GatewayError]] = []
-
-    def walk(cls: type[GatewayError]) -> None:
-        found.append(cls)
-        for child in cls.__subclasses__():
-            walk(child)
-
-    walk(GatewayError)
-    return tuple(found)
+    return (root, *(each for child in root.__subclasses__() for each in all_errors(child)))
