@@ -138,7 +138,7 @@ def _converse(site: Site, files: list[bytes], mark: str, turns: int = TURNS) -> 
     for turn in range(turns):
         for arm in ARMS if turn % 2 else reversed(ARMS):
             body = turn_body(
-                _MODEL, urls[arm][:PICTURES], turn, max_tokens=4, stream=True, stream_options={"include_usage": True}
+                _MODEL, urls[arm][:PICTURES], turn, max_tokens=1, stream=True, stream_options={"include_usage": True}
             )
             _take_turn(site, arm, body, arms[arm])
     return arms

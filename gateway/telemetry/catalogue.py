@@ -350,7 +350,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "change",
     ),
     _histogram(
-        "loop_lag_seconds", "Drift of a 10 ms sleep on the event loop.", "Does something block the loop?", "Report it."
+        "loop_lag_seconds", "Drift of a 50 ms sleep on the event loop.", "Does something block the loop?", "Report it."
     ),
     _counter("loop_stalls_total", "Loop drifts above 50 ms.", "Does something block the loop?", "Report it."),
     _gauge(
