@@ -66,11 +66,19 @@ class Unanswered(Exception):
         super().__init__(detail)
 
 
-async def fetch(client: httpx.AsyncClient, settings: BackendSettings, path: str) -> tuple[int, bytes]:
+async def fetch(
+    client: httpx.AsyncClient, settings: BackendSettings, path: str, *, timeout_s: float | None = None
+) -> tuple[int, bytes]:
     """One GET with the backend's key: status and body. Raises Unanswered."""
     headers = {} if settings.api_key is None else {"Authorization": f"Bearer {settings.api_key}"}
     try:
-        async with client.stream("GET", settings.root + path, headers=headers, extensions=_sni(settings)) as response:
+        async with client.stream(
+            "GET",
+            settings.root + path,
+            headers=headers,
+            extensions=_sni(settings),
+            timeout=httpx.USE_CLIENT_DEFAULT if timeout_s is None else timeout_s,
+        ) as response:
             body = bytearray()
             async for piece in response.aiter_bytes():
                 body += piece

@@ -17,6 +17,7 @@ from gateway.upstream.discover import ProbeClients
 from gateway.upstream.health import Watcher
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.upstream.waking import keep_awake
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +26,11 @@ class Watched:
 
     watcher: Watcher
     task: asyncio.Task[None]
+    waking: asyncio.Task[None]
 
 
 class Fleet:
-    """The members. Owns one watching task for each; ``close`` ends them all."""
+    """The members. Owns the tasks that watch each; ``close`` ends them all."""
 
     def __init__(
         self,
@@ -80,15 +82,18 @@ class Fleet:
         watcher = Watcher(backend, client, self._settings, self._clock, self._forget)
         look = asyncio.create_task(watcher.look())
         task = asyncio.create_task(watcher.run(after=look), name=f"watch {backend.name}")
-        self._watched[backend.name] = Watched(watcher, task)
+        awake = keep_awake(backend, client, self._settings.waking_interval_s)
+        waking = asyncio.create_task(awake, name=f"watch {backend.name} awake")
+        self._watched[backend.name] = Watched(watcher, task, waking)
         return look
 
     def _remove(self, name: BackendName) -> None:
         self.left += 1
-        task = self._watched.pop(name).task
-        task.cancel()
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        watched = self._watched.pop(name)
+        for task in (watched.task, watched.waking):
+            task.cancel()
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
         backend = self._registry.leave(name)
         backend.accounts.when_idle(lambda: self._see_off(backend))
 
@@ -105,7 +110,8 @@ class Fleet:
             watched.watcher.nudge(restarted=restarted)
 
     async def close(self) -> None:
-        tasks = [*(watched.task for watched in self._watched.values()), *self._ending]
+        watched = self._watched.values()
+        tasks = [*(each.task for each in watched), *(each.waking for each in watched), *self._ending]
         self._watched.clear()
         for task in tasks:
             task.cancel()

@@ -47,7 +47,10 @@ _OWN_PREFIX = "x-vlmgw-"
 # Keys of the APIs' own clients: they are our tenants' keys, never an engine's.
 _CREDENTIALS = frozenset({"authorization", "x-api-key", "api-key"})
 _DROPPED = _HOP_BY_HOP | _FRAMING | _ENGINE_ROUTING | _CREDENTIALS
-_DROPPED_FROM_RESPONSE = _HOP_BY_HOP | {"content-length"}
+# What a response tells of its engine's load is for us: clients are not to see how busy a fleet is.
+LOAD_REPORT = "endpoint-load-metrics"
+ASK_FOR_REPORT = ("endpoint-load-metrics-format", "json")
+_DROPPED_FROM_RESPONSE = _HOP_BY_HOP | {"content-length", LOAD_REPORT}
 
 
 @dataclass(frozen=True, slots=True)

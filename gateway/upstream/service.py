@@ -107,7 +107,7 @@ class UpstreamService:
         except (NotTaken, BackendLost, BackendTimeout) as failure:
             self._note_failure(target, failure)
             raise
-        self._note_answer(target)
+        self._note_answer(target, response)
         return response
 
     async def stream(
@@ -124,7 +124,7 @@ class UpstreamService:
         except (NotTaken, BackendUnreachable, BackendLost, BackendTimeout) as failure:
             self._note_failure(target, failure)
             raise
-        self._note_answer(target)
+        self._note_answer(target, response)
         return response
 
     def may_retry(self) -> bool:
@@ -167,7 +167,9 @@ class UpstreamService:
                 seed = self._registry[view.name].settings.kv_hash_seed
                 yield Followed(view.name, view.engine, sources, seed)
 
-    def _note_answer(self, backend: Backend) -> None:
+    def _note_answer(self, backend: Backend, response: EngineResponse) -> None:
+        if response.load_report is not None:
+            backend.learn_report(response.load_report, self._clock.now_s())
         if backend.breaker.succeeded():
             backend.refresh()
         if backend.mark_up():

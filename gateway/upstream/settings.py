@@ -158,6 +158,7 @@ class UpstreamSettings:
     health_interval_s: float = 5.0
     revival_interval_s: float = 0.5
     probe_timeout_s: float = 2.0
+    waking_interval_s: float = 60.0
     draining_s: float = 30.0
     leg_timeout_s: float = 30.0
     encodings_kept_s: float = 0.0

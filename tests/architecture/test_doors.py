@@ -40,6 +40,7 @@ DOORS: dict[str, tuple[str, ...]] = {
         "upstream/scrape",
         "upstream/discover",
         "upstream/sources/kubernetes",
+        "upstream/waking",
     ),
     "dns": ("upstream/sources/dns",),
     "xxhash": ("media/digest", "routing/hashing", "routing/blocks/chain"),

@@ -176,3 +176,33 @@ async def test_publishers_are_followed_and_asked_what_they_hold() -> None:
                 assert [facts.backend for facts in service.kv_events.facts()] == [A]
             finally:
                 await service.stop()
+
+
+async def test_an_engine_is_asked_to_report_its_load_and_nobody_else_hears_of_it() -> None:
+    report = 'JSON {"named_metrics": {"num_requests_waiting": 3.0, "kv_cache_usage_perc": 0.5}}'
+    told = json_response(b"{}", extra=f"endpoint-load-metrics: {report}\r\n")
+    async with ScriptedEngine(chat(answering(told))) as engine, started(engine.url) as service:
+        await until(lambda: service.views()[0].engine is EngineKind.VLLM)
+        response = await service.forward(A, REQUEST)
+        assert "endpoint-load-metrics" not in {name.lower() for name, _ in response.headers}
+        response.close()
+        (view,) = service.views()
+        assert (view.engine_waiting, view.kv_use_ratio) == (3, 0.5)
+        await send(service)
+        asked = [
+            each.headers("endpoint-load-metrics-format") for each in engine.exchanges if each.target == REQUEST.path
+        ]
+        assert asked == [["json"], []], "not with every request: a report costs the engine milliseconds"
+
+
+async def test_other_engines_are_not_asked_for_load() -> None:
+    documents = {"/v1/models": b'{"data":[{"id":"m"}]}'}
+
+    async def generic(exchange: Exchange) -> None:
+        is_chat = exchange.target == REQUEST.path
+        await (answering(json_response(b"{}")) if is_chat else routes(documents))(exchange)
+
+    async with ScriptedEngine(generic) as engine, started(engine.url) as service:
+        await until(lambda: service.views()[0].models == ("m",))
+        await send(service)
+        assert engine.exchanges[-1].headers("endpoint-load-metrics-format") == []

@@ -84,6 +84,10 @@ class Engine(Protocol):
         """Whether its responses can carry a load report (the header ``endpoint-load-metrics``)."""
         ...
 
+    def report(self, header: str, /) -> EngineLoad | None:
+        """The load in that header's value; what it does not tell is ``None``."""
+        ...
+
     @property
     def health_paths(self) -> tuple[str, ...]:
         """Cheap probes, best first; one that the engine does not have (404, 405) passes to the next."""

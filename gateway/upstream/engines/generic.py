@@ -31,6 +31,9 @@ class Generic:
     def load(self, _path: str, _document: bytes) -> EngineLoad:
         return EngineLoad()
 
+    def report(self, _header: str) -> EngineLoad | None:
+        return None
+
     def refusal(self, _status: int, _head: bytes) -> str | None:
         """An unknown server's 503 does not prove that nothing ran."""
         return None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
@@ -43,6 +43,11 @@ def whole(value: JsonValue) -> int | None:
 def counted(value: JsonValue) -> int | None:
     """A whole number that may be 0; ``True`` and negative ones are none."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def is_measure(value: JsonValue) -> TypeGuard[float]:
+    """A finite number that is not negative; ``True`` is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 
 def words(value: JsonValue) -> str | None:

@@ -78,6 +78,9 @@ class Sglang:
             kv_use_ratio=fullest(document, "sglang:token_usage", "sglang:full_token_usage"),
         )
 
+    def report(self, _header: str) -> EngineLoad | None:
+        return None
+
     def refusal(self, status: int, head: bytes) -> str | None:
         return REFUSED if status == 503 and _QUEUE_FULL in head else None
 

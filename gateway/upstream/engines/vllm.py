@@ -10,7 +10,16 @@ from __future__ import annotations
 from gateway.types import EngineKind
 from gateway.upstream.engines import kv_events
 from gateway.upstream.engines.contract import DRAINING, MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
-from gateway.upstream.engines.reading import fullest, json_object, model_cards, total, whole, words
+from gateway.upstream.engines.reading import (
+    fullest,
+    inner_object,
+    is_measure,
+    json_object,
+    model_cards,
+    total,
+    whole,
+    words,
+)
 from gateway.upstream.engines.vllm_documents import cache_facts, start_facts
 
 _VERSION_PATH = "/version"
@@ -71,6 +80,15 @@ class Vllm:
             # gpu_cache_usage_perc until 0.10
             kv_use_ratio=fullest(document, "vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"),
         )
+
+    def report(self, header: str) -> EngineLoad | None:
+        """``JSON {"named_metrics": {...}}``, as ``orca_metrics.py`` writes it: waiting requests and KV use."""
+        kind, _, text = header.partition(" ")
+        named = inner_object(json_object(text.encode("utf-8", "replace")).get("named_metrics"))
+        waiting, use = named.get("num_requests_waiting"), named.get("kv_cache_usage_perc")
+        if kind != "JSON" or not is_measure(waiting) or not is_measure(use):
+            return None
+        return EngineLoad(waiting=round(waiting), kv_use_ratio=min(1.0, use))
 
     def refusal(self, status: int, head: bytes) -> str | None:
         if status == 503 and any(text in head for text in _QUEUE_FULL):

@@ -103,7 +103,7 @@ class Transport:
     async def _exchange(
         self, backend: Backend, request: UpstreamRequest, upload: Upload | None, stall: asyncio.Timeout
     ) -> EngineResponse:
-        received_headers, hop = request.headers, self._hop(backend)
+        received_headers, hop = request.headers, self._hop(backend, request)
         lent = backend.settings.affinity_header
         if lent is not None:
             received_headers, hop = headers.lend(received_headers, hop, lent, request.affinity_key)
@@ -154,9 +154,13 @@ class Transport:
             self._urls[key] = url
         return url
 
-    def _hop(self, backend: Backend) -> tuple[tuple[str, str], ...]:
+    def _hop(self, backend: Backend, request: UpstreamRequest) -> tuple[tuple[str, str], ...]:
         key = backend.settings.api_key
-        return () if key is None else (("Authorization", f"Bearer {key}"),)
+        hop = () if key is None else (("Authorization", f"Bearer {key}"),)
+        # vLLM reports on the answers of completions that are no streams, and ignores the header elsewhere.
+        if request.path.endswith("/completions") and backend.asks_report(asyncio.get_running_loop().time()):
+            return (*hop, headers.ASK_FOR_REPORT)
+        return hop
 
     def _keeps_keys(self, backend: Backend) -> bool:
         return self._settings.forward_authorization and backend.settings.api_key is None

@@ -19,7 +19,16 @@ class EngineResponse:
     ``stripped_headers`` counts the steering headers taken from the request.
     """
 
-    __slots__ = ("_ahead", "_response", "_upload", "content_length", "headers", "status", "stripped_headers")
+    __slots__ = (
+        "_ahead",
+        "_response",
+        "_upload",
+        "content_length",
+        "headers",
+        "load_report",
+        "status",
+        "stripped_headers",
+    )
 
     def __init__(self, response: aiohttp.ClientResponse, upload: Upload | None, stripped_headers: int) -> None:
         self._response = response
@@ -27,6 +36,7 @@ class EngineResponse:
         self._ahead: list[bytes] = []
         self.status = response.status
         self.headers: HeaderList = headers.incoming(response.headers.items())
+        self.load_report = response.headers.get(headers.LOAD_REPORT)
         self.content_length = response.content_length
         self.stripped_headers = stripped_headers
 

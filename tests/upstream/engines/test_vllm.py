@@ -89,3 +89,21 @@ def test_load() -> None:
 )
 def test_refusals(status: int, text: bytes, reason: str | None) -> None:
     assert ENGINE.refusal(status, b'{"error":{"message":"' + text + b'"}}') == reason
+
+
+@pytest.mark.parametrize(
+    ("header", "load"),
+    [
+        (
+            'JSON {"named_metrics": {"num_requests_waiting": 2.0, "kv_cache_usage_perc": 0.25}}',
+            EngineLoad(waiting=2, kv_use_ratio=0.25),
+        ),
+        ("TEXT named_metrics.num_requests_waiting=2.0", None),
+        ('JSON {"named_metrics": {"num_requests_waiting": -1, "kv_cache_usage_perc": 0.25}}', None),
+        ('JSON {"named_metrics": {"num_requests_waiting": true, "kv_cache_usage_perc": Infinity}}', None),
+        ("JSON [", None),
+        ("", None),
+    ],
+)
+def test_load_reports(header: str, load: EngineLoad | None) -> None:
+    assert ENGINE.report(header) == load

@@ -26,7 +26,7 @@ async def test_nothing_is_added_and_framing_is_ours() -> None:
         exchange = engine.exchanges[0]
         assert exchange.body == b'{"a":1}'
         names = sorted(line.split(":")[0].lower() for line in exchange.head.split("\r\n")[1:])
-        assert names == ["content-length", "content-type", "host", "x-two", "x-two"]
+        assert names == ["content-length", "content-type", "endpoint-load-metrics-format", "host", "x-two", "x-two"]
         assert exchange.headers("host") == [f"127.0.0.1:{engine.port}"]
         assert exchange.headers("content-length") == ["7"]
         assert exchange.headers("x-two") == ["1", "2"]
