@@ -87,7 +87,7 @@ class BackendConfig:
         "API server processes, each of which has a cache of its own.",
     )
     image_cache_bytes: int | None = setting(
-        None, "vLLM's --mm-processor-cache-gb, 4 GiB by default; 0: it keeps no images.", minimum=0, unit="bytes"
+        None, "Its --mm-processor-cache-gb (vLLM), 4 GiB by default; 0: it keeps no images.", minimum=0, unit="bytes"
     )
     kv_hash_seed: str | None = setting(
         None,
