@@ -2,9 +2,9 @@
 
 Decided here: accept, reserve, decide, forward, relay, and nothing else: no policy looks inside, of limits only those
 on requests hold (a rate, how many are in flight), nothing is buffered. Without the body the model is not known, so any
-healthy backend that has the path may be chosen; a response asked for by its id is asked of its keeper, and of one
-backend after the other where nobody knows that. Else only a connect failure is sent elsewhere, since afterwards the
-client's bytes are gone.
+healthy backend that has the path may be chosen; only of a form the first fields are looked at (`form`). A response
+asked for by its id is asked of its keeper, and of one backend after the other where nobody knows that. Else only a
+connect failure is sent elsewhere, since afterwards the client's bytes are gone.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from gateway.dialects import engines_of
 from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken, ResponseNotFound
 from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.following import id_in, keeper_of
+from gateway.form import Form, is_form
 from gateway.outgoing import forward_headers, response_headers
+from gateway.policy.effective import EffectivePolicy
 from gateway.policy.keys import Caller
 from gateway.policy.resolve import resolve
 from gateway.ports import Client, Reservation, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
-from gateway.types import RequestCost, TenantId
+from gateway.types import RequestCost
 
 NO_COST = RequestCost(0, 0, 0)
 
@@ -45,21 +47,37 @@ async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRe
             f"The body is larger than the gateway accepts ({world.max_body_bytes} bytes).", rule="max_body_bytes"
         )
     watch.lap("accept")
-    reservation = await _reserve(ports, world, caller, record)
+    form = await Form.of(client) if is_form(head) else None
+    policy = _policy(world, caller, form)
+    reservation = await _reserve(ports, policy, record)
     try:
         if reservation is not None:
             watch.lap("reserve")
-        await _carry(client, ports, world, record, watch, caller.tenant)
+        await _carry(client if form is None else form, ports, world, record, watch, policy)
     finally:
         if reservation is not None:
             reservation.release()
 
 
-async def _reserve(ports: Ports, world: World, caller: Caller, record: ExchangeRecord) -> Reservation | None:
-    """The tenant's limits on requests, whatever they ask for; ``None`` where it has none."""
+def _policy(world: World, caller: Caller, form: Form | None) -> EffectivePolicy:
+    """The tenant's policy for the model that a form names. Raises ModelNotFound for one that is not there for it."""
+    model = None if form is None else form.model
     policy = resolve(
-        world.policies, tenant=caller.tenant, header_task=None, model=None, body_task=None, key_task=caller.task
+        world.policies,
+        tenant=caller.tenant,
+        header_task=None,
+        model=model,
+        body_task=None,
+        key_task=caller.task,
+        needs_model=form is not None,
     )
+    if form is not None and policy.model is not None and policy.model != model:
+        form.rename(policy.model)
+    return policy
+
+
+async def _reserve(ports: Ports, policy: EffectivePolicy, record: ExchangeRecord) -> Reservation | None:
+    """The tenant's limits on requests, whatever they ask for; ``None`` where it has none."""
     claim = claim_unread(policy)
     if claim is None:
         return None
@@ -70,15 +88,16 @@ async def _reserve(ports: Ports, world: World, caller: Caller, record: ExchangeR
 
 
 async def _carry(
-    client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch, tenant: TenantId
+    client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch, policy: EffectivePolicy
 ) -> None:
     head = client.head
     headers = forward_headers(head, keep_authorization=not world.has_tenants)
     request = UpstreamRequest(head.method, head.path, head.query, headers, (), head.content_length or 0)
     response_id = id_in(head.path)
-    keeper = keeper_of(ports.responses, response_id, tenant, "response_id")
+    keeper = keeper_of(ports.responses, response_id, policy.tenant, "response_id")
     seeks = response_id is not None and keeper is None
-    ask = RouteAsk(request_id=record.request_id, engines=engines_of(head.path), keeper=keeper)
+    ask = RouteAsk(policy.model, request_id=record.request_id, engines=engines_of(head.path), keeper=keeper)
+    record.model = policy.model
     while True:
         views = ports.upstream.views()
         decision = decide(views, ask, ports.upstream.holdings(ask.key), world.routing)

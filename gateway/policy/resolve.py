@@ -54,8 +54,10 @@ def resolve(
     body_task: str | None,
     key_task: TaskName | None = None,
     asked: Asked | None = None,
+    needs_model: bool = True,
 ) -> EffectivePolicy:
-    """Find what one request is measured against; without ``asked``, as if no rule of ``choose`` fitted.
+    """Find what one request is measured against; without ``asked``, as if no rule of ``choose`` fitted. Not
+    ``needs_model``: a request that is about no model.
 
     Raises NotPermitted for a task the tenant may not ask for, ModelNotFound for a model that is not there for it.
     """
@@ -73,7 +75,7 @@ def resolve(
     wanted = _Wanted(header_task, alias_task, model, body_task, own_task, key_task, chosen)
     task, task_reason = _choose_task(tenant_policy, wanted)
     effective = _resolve(tenant_policy, task, task_reason, named if alias is None else alias.model)
-    if not is_allowed(effective.allowed_models, named):
+    if not is_allowed(effective.allowed_models, named) and (needs_model or named is not None):
         raise _not_there(model)
     if alias is not None:
         effective = replace(effective, parameters=alias.parameters)

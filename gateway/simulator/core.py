@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gateway.simulator import disaggregation, video
 from gateway.simulator.answer import Logprobs, Reply
 from gateway.simulator.engine import Engine
+from gateway.simulator.fields import JsonObject
 from gateway.simulator.metrics import Gauges, Tally
 from gateway.simulator.pictures import PictureLoader
 from gateway.simulator.prompt import Piece, Prompt, assemble, images_of, videos_of
@@ -130,6 +131,7 @@ class Core:
         self.faults = FaultPlan(settings.seed)
         self.started_s = time.time()
         self.is_draining = False
+        self.responses: dict[str, JsonObject] = {}
         self.admin_calls: list[str] = []
         self.in_flight = 0
         self.idle = asyncio.Event()

@@ -1,6 +1,7 @@
 """`/v1/responses` in its basic forms: text and picture input, function tools, streaming or not.
 
-Nothing is stored, so `previous_response_id` finds nothing. Pointers in records name the place in the translated chat
+Whole responses are stored, so that `previous_response_id` and a fetch find them; what was said in them is not added to
+the prompt. Pointers in records name the place in the translated chat
 messages.
 """
 
@@ -56,14 +57,27 @@ async def create(request: web.Request) -> web.StreamResponse:
     """POST /v1/responses."""
     core = request.app[CORE]
     refuse_while_draining(core)
-    body = chat_body(await read_object(request))
+    given = await read_object(request)
+    if given.get("previous_response_id") in core.responses:
+        del given["previous_response_id"]
+    body = chat_body(given)
     prompt, _ = await chat_prompt(request, body)
     run, _ = await start_run(request, body, prompt)
     identity = f"resp_{request.headers.get('X-Request-Id') or core.new_id()}"
     if flag(body.get("stream")):
         return await send_events(request, _events(core, run, body, identity), event(shape.lost()))
     await run.complete()
-    return json_answer(_response(core, run, body, identity, "completed"))
+    whole = core.responses[identity] = _response(core, run, body, identity, "completed")
+    return json_answer(whole)
+
+
+async def fetch(request: web.Request) -> web.Response:
+    """GET /v1/responses/{identity}."""
+    identity = request.match_info["identity"]
+    found = request.app[CORE].responses.get(identity)
+    if found is None:
+        raise Refusal(404, f"Response with id '{identity}' not found.", "invalid_request_error", "response_id")
+    return json_answer(found)
 
 
 def _response(core: Core, run: Run, body: Mapping[str, Json], identity: str, status: str) -> JsonObject:

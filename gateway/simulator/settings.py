@@ -54,6 +54,7 @@ class SimulatorSettings:
     block_size: int = field(default=16, metadata={"help": "tokens in a KV block"})
     encoder_cache_tokens: int = field(default=16_384, metadata={"help": "vision embeddings kept, in tokens"})
     mm_cache_bytes: int = field(default=4 << 30, metadata={"help": "processed pictures kept, which uuid hits need"})
+    pooling: bool = field(default=False, metadata={"help": "vLLM: embed, score and classify instead of generating"})
     api_key: str | None = field(default=None, metadata={"help": "bearer key for paths under /v1"})
     prompt_tokens_details: bool = field(default=True, metadata={"help": "fill usage.prompt_tokens_details"})
     request_id_headers: bool = field(default=False, metadata={"help": "echo X-Request-Id in responses"})

@@ -4,8 +4,9 @@ import time
 from collections.abc import Sequence
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from gateway.simulator import anthropic, responses, vllm
+from gateway.simulator import anthropic, pooling, responses, vllm
 from gateway.simulator import vllm_response as shape
 from gateway.simulator.fields import JsonObject
 from gateway.simulator.metrics import render_vllm
@@ -32,12 +33,21 @@ _GUARDED = ("/v1", "/v2", "/inference", "/cohere")
 class VllmContract:
     def routes(self) -> Sequence[web.AbstractRouteDef]:
         return [
-            web.post("/v1/chat/completions", vllm.chat_completions),
-            web.post("/v1/completions", vllm.completions),
-            web.post("/v1/messages", anthropic.messages),
-            web.post("/v1/messages/count_tokens", anthropic.count_tokens),
-            web.post("/v1/responses", responses.create),
+            web.post("/v1/chat/completions", _generating(vllm.chat_completions)),
+            web.post("/v1/completions", _generating(vllm.completions)),
+            web.post("/v1/messages", _generating(anthropic.messages)),
+            web.post("/v1/messages/count_tokens", _generating(anthropic.count_tokens)),
+            web.post("/v1/responses", _generating(responses.create)),
+            web.get("/v1/responses/{identity}", _generating(responses.fetch)),
+            web.post("/v1/audio/transcriptions", _generating(pooling.transcribe)),
+            web.post("/v1/audio/translations", _generating(pooling.transcribe)),
             web.post("/tokenize", vllm.tokenize),
+            web.post("/detokenize", pooling.detokenize),
+            web.post("/v1/embeddings", pooling.embeddings),
+            web.post("/pooling", pooling.pool),
+            web.post("/classify", pooling.classify),
+            *(web.post(path, pooling.score) for path in ("/score", "/v1/score")),
+            *(web.post(path, pooling.rerank) for path in ("/rerank", "/v1/rerank", "/v2/rerank")),
             web.get("/v1/models", _models),
             web.get("/health", _health),
             web.get("/ping", _health),
@@ -57,6 +67,17 @@ class VllmContract:
 
     def is_guarded(self, path: str) -> bool:
         return path.startswith(_GUARDED)
+
+
+def _generating(handler: Handler) -> Handler:
+    """A path that only a server which generates has."""
+
+    async def checked(request: web.Request) -> web.StreamResponse:
+        if request.app[CORE].settings.pooling:
+            raise web.HTTPNotFound
+        return await handler(request)
+
+    return checked
 
 
 async def _models(request: web.Request) -> web.Response:
