@@ -46,7 +46,7 @@ from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.reloading import Reloader
 from gateway.room import room_on
-from gateway.sharing import open_shared_cache, shared_budgets, shared_notes
+from gateway.sharing import open_hints, open_shared_cache, shared_budgets, shared_notes
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
@@ -125,6 +125,7 @@ class Gateway:
             has_room=room_on(self._upstream.views, settings.upstream.kv_fill, limited=has_limits(settings)),
         )
         self._upstream.tell_room(self._budgets.look_again)
+        self._hints = open_hints(settings, self._upstream, self._clock, self._log, self._metrics)
         self._recorder = ExchangeRecorder(
             self._metrics,
             self._log,
@@ -228,8 +229,9 @@ class Gateway:
         if self._tokens is not None:
             await self._tokens.start()
         await self._media.start()
-        if self._shared_cache is not None:
-            await self._shared_cache.start(self.settings.redis.connect_timeout_s)
+        for link in (self._shared_cache, self._hints):
+            if link is not None:
+                await link.start(self.settings.redis.connect_timeout_s)
         if self._shared is not None:
             await self._shared.start()
         await self._upstream.start()
@@ -293,11 +295,10 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         parts = (self._upstream, self._media, self._shared_cache, self._shared, self._fetcher, self._tokens)
-        for part in (getattr(self, "_data", None), *parts):
+        for part in (getattr(self, "_data", None), self._hints, *parts):
             if part is not None:
                 await part.stop()
-        admin = getattr(self, "_admin", None)
-        if admin is not None:
+        if (admin := getattr(self, "_admin", None)) is not None:
             await asyncio.to_thread(admin.stop)
         self._cutter.shutdown(wait=False, cancel_futures=True)
         self._recorder.flush()
@@ -312,8 +313,7 @@ class Gateway:
         return problems
 
     def _watched(self) -> list[Path]:
-        policies = self.settings.policies
-        files = [Path(path) for path in (policies, self._config_file) if path is not None]
+        files = [Path(path) for path in (self.settings.policies, self._config_file) if path is not None]
         return files + watched_files(self.settings.server)
 
     def _on_issuer_failure(self, reason: str) -> None:

@@ -250,6 +250,9 @@ class RedisConfig:
         minimum=1,
         unit="s",
     )
+    share_hints: bool = setting(
+        True, "Whether replicas tell each other, once a second, which backend was given which image."
+    )
     min_replicas: int = setting(
         1, "Replicas assumed at least when limits are shared out while Redis is away.", minimum=1, maximum=10_000
     )

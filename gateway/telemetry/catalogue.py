@@ -289,6 +289,13 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "result",
     ),
     _counter(
+        "image_hints_total",
+        "Images whose place was told to other replicas, or heard from them, through Redis.",
+        "Do replicas know of each other?",
+        "Look at the log line store_away of store hints.",
+        "way",
+    ),
+    _counter(
         "legs_total",
         "Parts of requests given to encoders and prefill: done, refused, failed; remembered: not asked again; "
         "whole: the request went undivided all the same.",

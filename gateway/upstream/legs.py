@@ -109,8 +109,8 @@ class LegService:
 
 
 def legs_of(upstream: UpstreamService, settings: UpstreamSettings, clock: Clock) -> LegService | None:
-    """``None`` where no backend has a role of its own, so that requests need not ask."""
-    if all(backend.role is BackendRole.FULL for backend in settings.backends):
+    """``None`` where no backend has a role of its own and none can come, so that requests need not ask."""
+    if not settings.sources and all(backend.role is BackendRole.FULL for backend in settings.backends):
         return None
     return LegService(upstream, settings, clock)
 

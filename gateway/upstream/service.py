@@ -42,6 +42,7 @@ class UpstreamService:
         self._probes = ProbeClients(settings.probe_timeout_s, contexts)
         self._fleet = Fleet(settings, self._registry, self._probes, clock, self._beliefs.forget)
         self._membership = Membership(settings.backends, settings.sources, self._take, tell)
+        self.on_images: Callable[[BackendName, int, Sequence[bytes], Sequence[int]], None] | None = None
 
     async def start(self) -> None:
         """Open the pool, ask sources and backends (each at most ``discovery_timeout_s``), then keep watching.
@@ -149,6 +150,15 @@ class UpstreamService:
         """The backend is given this content now; what fits into its caches is believed to stay there."""
         view = self._registry[backend].view(self._clock.now_s())
         self._beliefs.learn(backend, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
+        if self.on_images is not None and key.images:
+            self.on_images(backend, key.scope, key.images, key.tokens)
+
+    def hear(self, backend: str, scope: int, images: Sequence[tuple[bytes, int]]) -> None:
+        """Another replica gave these images, with their tokens, to this backend."""
+        view = next((view for view in self.everybody() if view.name == backend), None)
+        if view is not None and view.healthy:
+            key = RouteKey(tuple(digest for digest, _ in images), (), tuple(each for _, each in images), scope=scope)
+            self._beliefs.learn(view.name, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
 
     def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of the prompt it had held, where ``believed`` was expected."""
