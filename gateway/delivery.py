@@ -20,13 +20,8 @@ from gateway.answer import editor_for, told_coordinates
 from gateway.asking import Content, ask_of
 from gateway.bytes_once import Courier
 from gateway.counting import answer_count, counts_itself
-from gateway.errors import (
-    BackendUnreachable,
-    DialectNotSupported,
-    ModelNotFound,
-    NoBackend,
-    NotTaken,
-)
+from gateway.elsewhere import go_on
+from gateway.errors import BackendUnreachable, NoBackend, NotTaken
 from gateway.following import keeper_of, learn_response
 from gateway.identities import Marks, image_ids
 from gateway.observing import cost_there, observe
@@ -48,7 +43,7 @@ from gateway.ports import (
 from gateway.prefixes import with_blocks
 from gateway.pump import pump
 from gateway.quota.claim import Used
-from gateway.routing.ask import Decision, RouteAsk
+from gateway.routing.ask import Decision
 from gateway.routing.decide import decide
 from gateway.splice.edit import Operation, edit, splice
 from gateway.stream_usage import stripper_for
@@ -106,16 +101,10 @@ async def _send(trip: Trip) -> None:
             try:
                 response = await _forward(trip, courier, view, prepared)
             except NotTaken as refusal:
-                answer = frame.refused_answer(refusal)
-                record.retry_reasons.append(refusal.reason)
-                ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                views = ports.upstream.views()
-                if _can_go_elsewhere(views, ask) and ports.upstream.may_retry():
-                    if answer is not None:
-                        answer.close()
-                    continue
+                ask, answer = go_on(refusal, decision.backend, ask, ports.upstream, record)
                 if answer is None:
-                    raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
+                    views = ports.upstream.views()
+                    continue
                 response = answer
             try:
                 x.watch.lap("forward")
@@ -132,14 +121,6 @@ async def _send(trip: Trip) -> None:
             return
         finally:
             account.close()
-
-
-def _can_go_elsewhere(views: Sequence[BackendView], ask: RouteAsk) -> bool:
-    try:
-        decide(views, ask, {})
-    except (NoBackend, ModelNotFound, DialectNotSupported):
-        return False
-    return True
 
 
 def _courier(trip: Trip) -> Courier:
@@ -223,6 +204,7 @@ def _spliced(trip: Trip, operations: Sequence[Operation]) -> UpstreamRequest:
         spliced.chunks,
         spliced.byte_count,
         trip.facts[0].placement.hex() if trip.facts else "",
+        cost_of(trip.estimate, trip.plans, trip.clips.patches),
     )
 
 

@@ -382,7 +382,7 @@ class ImageWorkerLost(GatewayBug):
 class NotTaken(Exception):
     """A backend certainly did not take the request, so it may go elsewhere. Never reaches a client.
 
-    ``reason`` is a metric label: connect, refused, draining, body_not_sent. ``response`` is what the backend answered
+    ``reason`` (a metric label): connect, body_not_sent, refused, draining, aborted. ``response``: what was answered
     when it refused (an UpstreamResponse, read to its end), to be relayed as it is when there is nowhere else to go.
     """
 

@@ -14,7 +14,8 @@ from dataclasses import replace
 from gateway import exchange as frame
 from gateway.claiming import claim_unread
 from gateway.dialects import engines_of
-from gateway.errors import BackendUnreachable, BodyTooLarge, NoBackend, NotTaken, ResponseNotFound
+from gateway.elsewhere import go_on, is_left
+from gateway.errors import BodyTooLarge, NotTaken, ResponseNotFound
 from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.following import id_in, keeper_of
 from gateway.form import Form, is_form
@@ -110,19 +111,17 @@ async def _carry(
             try:
                 response = await ports.upstream.stream(decision.backend, request, client, world.max_body_bytes)
             except NotTaken as refusal:
-                answer = frame.refused_answer(refusal)
-                record.retry_reasons.append(refusal.reason)
-                ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                if refusal.reason == "connect" and _is_left(ports, ask) and ports.upstream.may_retry():
-                    continue
+                ask, answer = go_on(
+                    refusal, decision.backend, ask, ports.upstream, record, is_whole=refusal.reason == "connect"
+                )
                 if answer is None:
-                    raise BackendUnreachable(detail=refusal.detail, retry_after_s=1.0) from refusal
+                    continue
                 response = answer
             watch.lap("forward")
             if seeks and response.status == 404:
                 response.close()
                 ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                if _is_left(ports, ask):
+                if is_left(ports.upstream, ask):
                     continue
                 raise ResponseNotFound(part="response_id")
             try:
@@ -133,14 +132,6 @@ async def _carry(
             return
         finally:
             account.close()
-
-
-def _is_left(ports: Ports, ask: RouteAsk) -> bool:
-    try:
-        decide(ports.upstream.views(), ask, ports.upstream.holdings(ask.key))
-    except NoBackend:
-        return False
-    return True
 
 
 async def _relay(

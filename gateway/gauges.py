@@ -20,12 +20,14 @@ from gateway.state.shared import Observe, SharedFacts
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.types import BackendView, TenantId
+from gateway.upstream.breaker import BreakerState
 from gateway.upstream.kv_events.service import FollowedFacts, KvEvents
 from gateway.upstream.membership import FleetFacts
 
 # Each beat wakes an idle process, at some 0.1 ms of CPU: twenty a second are little, and see every stall worth a name.
 CANARY_PERIOD_S = 0.050
 STALL_S = 0.050
+_BREAKER_STATES = {BreakerState.CLOSED: 0.0, BreakerState.HALF_OPEN: 1.0, BreakerState.OPEN: 2.0}
 
 
 class Canary:
@@ -103,6 +105,7 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     if moment.kv_events is not None:
         yield from _kv_event_gauges(moment.kv_events.facts(), moment.kv_events.strangers)
     yield from _source_gauges(moment)
+    yield from _standing_gauges(moment.fleet)
     yield "config_last_reload_successful", (), float(moment.reload_ok)
     yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at
     yield "draining", (), float(moment.draining)
@@ -170,3 +173,11 @@ def _backend_gauges(views: Sequence[BackendView]) -> Iterator[Sample]:
             yield "backend_kv_ratio", label, view.kv_use_ratio
         if view.scraped_age_s is not None:
             yield "backend_telemetry_age_seconds", label, view.scraped_age_s
+
+
+def _standing_gauges(facts: FleetFacts) -> Iterator[Sample]:
+    for name, state in facts.breakers.items():
+        yield "backend_breaker_state", (name,), _BREAKER_STATES[state]
+    yield "upstream_cut_total", (), facts.cut_count
+    for (name, reason), count in facts.ejections.items():
+        yield "backend_ejections_total", (name, reason), count

@@ -328,6 +328,7 @@ class UpstreamRequest:
     body: Sequence[bytes | memoryview]
     body_bytes: int
     affinity_key: str = ""
+    cost: RequestCost | None = None
 
 
 class UpstreamResponse(Protocol):
@@ -366,8 +367,8 @@ class Upstream(Protocol):
         """Send a body while it is read from the client (pass-through); ``request.body`` is empty."""
         ...
 
-    def may_retry(self) -> bool:
-        """Take one resend out of the retry budget; ``False`` when it is spent."""
+    def may_retry(self, reason: str = "") -> bool:
+        """Whether a request refused for this reason (``NotTaken.reason``) may be sent to another backend now."""
         ...
 
     async def look_ahead(self, key: RouteKey) -> None:

@@ -132,6 +132,7 @@ class ExchangeRecord:
     attempts: int = 0
     retry_reasons: list[str] = field(default_factory=list)
     legs: dict[tuple[str, str], int] = field(default_factory=dict)
+    stranded: str | None = None
     status: int | None = None
     outcome: str = "ok"
     code: str | None = None

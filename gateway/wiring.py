@@ -41,6 +41,7 @@ from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
 from gateway.types import BackendRole, EngineKind, TaskName, TenantId
 from gateway.upstream.kv_events.settings import KvEventsSettings
+from gateway.upstream.outliers import OutlierRules
 from gateway.upstream.settings import NO_KV_EVENTS, BackendSettings, UpstreamSettings
 
 _SAME_FIELDS = {each.name for each in fields(BackendSettings)} - {"url", "name", "engine", "role"}
@@ -293,5 +294,20 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
         resend_ratio=u.retry_ratio,
         leg_timeout_s=u.leg_timeout_s,
         encodings_kept_s=u.encodings_kept_s,
+        revival_interval_s=u.revival_interval_s,
+        keepalive_s=u.keepalive_s,
+        gone_grace_s=u.gone_grace_s,
+        slow_start_s=u.slow_start_s,
+        breaker_failures=u.breaker_failures,
+        breaker_open_s=u.breaker_open_s,
+        outliers=OutlierRules(
+            interval_s=u.eject_interval_s,
+            volume=u.eject_volume,
+            failure_ratio=u.eject_failure_ratio,
+            latency_factor=u.eject_latency_factor,
+            base_s=u.eject_s,
+            limit_s=u.eject_limit_s,
+            share=u.eject_share,
+        ),
         forward_authorization=True,  # the journey takes it away once tenants have keys
     )

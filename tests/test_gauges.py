@@ -14,6 +14,7 @@ from gateway.state.shared import SharedFacts
 from gateway.telemetry.catalogue import DECLARATIONS
 from gateway.telemetry.metrics import Metrics
 from gateway.types import BackendName, BackendView, EngineKind, KvEventSource
+from gateway.upstream.breaker import BreakerState
 from gateway.upstream.kv_events.service import Followed, KvEvents
 from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.upstream.membership import FleetFacts, SourceState
@@ -29,7 +30,14 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         media=MediaFacts(POOL, 10, 20, 1, 2, 30),
         fetched_bytes=40,
         views=views,
-        fleet=FleetFacts((SourceState("dns", ok=False, backends=(A,), failures=2, problem="no answer"),), 4, 3),
+        fleet=FleetFacts(
+            (SourceState("dns", ok=False, backends=(A,), failures=2, problem="no answer"),),
+            4,
+            3,
+            {A: BreakerState.OPEN},
+            2,
+            {(A, "latency"): 1},
+        ),
         tenants=builtin_policies().tenants,
         reserved_kv_tokens=lambda _tenant: 77,
         waiting_requests=6,

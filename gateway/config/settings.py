@@ -109,6 +109,19 @@ class UpstreamConfig:
         None, "Where engines that connect by themselves publish to (tcp://0.0.0.0:5557), told apart by topic."
     )
     kv_events_blocks: int = setting(1 << 20, "KV blocks kept in mind per backend, up to 80 bytes each.", minimum=1)
+    revival_interval_s: float = setting(0.5, "Time between probes of one that is down.", minimum=0.05, unit="s")
+    keepalive_s: float = setting(3.0, "How long idle connections are kept; engines keep them 5.", minimum=0, unit="s")
+    gone_grace_s: float = setting(10.0, "Longest silence once nobody listens there.", minimum=0.1, unit="s")
+    slow_start_s: float = setting(30.0, "How long the share of one that came back grows.", minimum=0, unit="s")
+    breaker_failures: int = setting(5, "Lost or silent exchanges in a row after which an engine rests.", minimum=1)
+    breaker_open_s: float = setting(2.0, "The first such rest; doubles up to 30.", minimum=0.1, maximum=30, unit="s")
+    eject_share: float = setting(0.1, "Share of engines that may be ejected, or one; 0: none.", minimum=0, maximum=1)
+    eject_s: float = setting(30.0, "First ejection; the n-th in a row lasts n times as long.", minimum=0.1, unit="s")
+    eject_limit_s: float = setting(300.0, "Longest ejection.", minimum=0.1, unit="s")
+    eject_interval_s: float = setting(10.0, "How often engines are compared.", minimum=0.1, unit="s")
+    eject_volume: int = setting(20, "Requests that an engine must have met to be compared.", minimum=1)
+    eject_failure_ratio: float = setting(0.5, "Share of failures that ejects.", minimum=0.01, maximum=1)
+    eject_latency_factor: float | None = setting(5.0, "So many times as late as others ejects.", minimum=1.5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,8 @@ def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, pr
     for view, holding in zip(views, held, strict=True):
         prefill = view.prefill_s_per_token or usual.prefill_s_per_token
         encode = view.encode_s_per_patch or usual.encode_s_per_patch
+        if view.ramp < 1.0:  # who has just come back is slower, and must not be buried
+            prefill, encode = prefill / view.ramp, encode / view.ramp
         queued = queued_tokens(view, prompt) if view.engine_waiting else view.queued_prefill_tokens
         queue_s.append(queued * prefill + view.queued_encode_patches * encode)
         if holding is NOTHING:

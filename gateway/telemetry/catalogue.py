@@ -14,6 +14,7 @@ from gateway.telemetry.declaration import gauge as _gauge
 from gateway.telemetry.declaration import histogram as _histogram
 from gateway.telemetry.declaration import sampled_counter as _sampled_counter
 from gateway.telemetry.kv_event_metrics import KV_EVENT_METRICS
+from gateway.telemetry.standing_metrics import STANDING_METRICS
 
 __all__ = ["DECLARATIONS", "OTHER", "PREFIX", "WORK_BUCKETS", "Declaration", "Kind"]
 
@@ -273,6 +274,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "route_decisions_total", "Routing decisions by reason.", "Is traffic affine or balanced?", "None.", "reason"
     ),
     *KV_EVENT_METRICS,
+    *STANDING_METRICS,
     _counter("affinity_queries_total", "Images routed.", "Do images go where they are known?", "None."),
     _counter(
         "affinity_hits_total",
@@ -381,3 +383,5 @@ DECLARATIONS: tuple[Declaration, ...] = (
     _gauge("draining", "Whether the process is draining.", "Is it leaving?", "None."),
     _gauge("build_info", "Always 1.", "What runs?", "None.", "version", "codec_backend"),
 )
+
+__all__ = ["DECLARATIONS", "OTHER", "PREFIX", "REQUEST_BUCKETS", "WORK_BUCKETS", "Declaration", "Kind"]

@@ -217,10 +217,12 @@ class ExchangeRecorder:
 
     def _count_upstream(self, x: ExchangeRecord, forward_s: float | None) -> None:
         m = self._metrics
-        for reason in x.retry_reasons:
+        for reason in x.retry_reasons if x.stranded is None else x.retry_reasons[:-1]:
             m.inc("upstream_retries_total", reason)
         for (role, end), count in x.legs.items():
             m.inc("legs_total", role, end, by=count)
+        if x.stranded is not None:
+            m.inc("upstream_stranded_total", x.stranded)
         if x.backend is None:
             return
         m.inc("upstream_requests_total", x.backend, upstream_result(x.outcome, x.code))
@@ -280,6 +282,7 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "exact_prefix": x.exact_prefix_tokens,
         "attempts": x.attempts if x.attempts > 1 else None,
         "retries": x.retry_reasons or None,
+        "stranded": x.stranded,
         "stripped": x.stripped_fields or None,
         "trace_id": x.trace_id,
         "ttfb_ms": None if x.first_byte_s is None else _ms(x.first_byte_s - x.started_s),

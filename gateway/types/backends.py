@@ -59,6 +59,8 @@ class BackendView:
     ``scraped_inflight_requests`` were ours when the engine was asked for its load.
     ``engine_waiting_tokens``: uncached prompt tokens that wait in the engine, whoever sent them.
     ``takes_ids``: told whether images that it holds may go as ids alone; ``image_cache_bytes`` of processed pictures.
+    ``ramp``: how much of its usual share it may get (0 to 1) after it came back. ``resting``: it asked to be left alone
+    for a while (``Retry-After``).
     """
 
     name: BackendName
@@ -103,6 +105,8 @@ class BackendView:
     max_requests: int | None = None
     max_prefill_tokens: int | None = None
     priorities: bool = False
+    ramp: float = 1.0
+    resting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Keep the record of one backend true: is it up, what is it, how busy is it. One task per backend.
 
 A backend that is up is probed every ``health_interval_s`` by the engine's own cheap probe, and asked for its load; one
-that is down every ``revival_interval_s``, so that it is used again well within two seconds of its return. A refused
-connection is proof; a slow or odd answer is believed the second time. Coming back means a restart: facts are asked
-anew and what was believed of its caches is forgotten.
+that is down, or against which something is to be said, every ``revival_interval_s``, so that it is used again well
+within two seconds of its return. A refused connection is proof; a slow or odd answer is believed the second time.
+Coming back means a restart: facts are asked anew and what was believed of its caches is forgotten.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from gateway.upstream.registry import Backend
 from gateway.upstream.scrape import scrape
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 
-_MISSES_LIMIT = 2
 _NO_SUCH_ROUTE = (404, 405)
 
 
@@ -35,6 +34,20 @@ async def alive(client: httpx.AsyncClient, settings: BackendSettings, engine: En
         if status not in _NO_SUCH_ROUTE:
             return status < httpx.codes.INTERNAL_SERVER_ERROR
     return True
+
+
+def nobody_listens(failure: Unanswered) -> bool:
+    """Whether the kernel itself said so (ECONNREFUSED), and not a resolver, a route or a limit of our own."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [failure]
+    while waiting:
+        error = waiting.pop()
+        if isinstance(error, ConnectionRefusedError):
+            return True
+        if error is not None and id(error) not in seen:
+            seen.add(id(error))
+            waiting += [error.__cause__, error.__context__]
+    return False
 
 
 class Watcher:
@@ -71,7 +84,9 @@ class Watcher:
 
     async def _rest(self) -> None:
         """Until the next look is due, or a little after a nudge: what went wrong may still be going wrong."""
-        interval_s = self._settings.health_interval_s if self._backend.up else self._settings.revival_interval_s
+        settings, backend = self._settings, self._backend
+        is_quiet = backend.standing.is_sound(self._clock.now_s()) and not backend.wires.has_suspects
+        interval_s = settings.health_interval_s if is_quiet else settings.revival_interval_s
         # Not wait_for: on Python 3.11 it swallows a cancellation that meets the nudge, and this task would never end.
         try:
             async with asyncio.timeout(interval_s):
@@ -85,22 +100,29 @@ class Watcher:
         """One round: probe, then discovery when it is due or the backend came back, then load."""
         backend = self._backend
         try:
-            if backend.discovered and not await alive(self._client, backend.settings, backend.engine):
-                backend.missed(_MISSES_LIMIT)
-                return
-            if not backend.discovered or not backend.up or self._clock.now_s() >= self._discover_after_s:
-                await self._discover()
-            if backend.mark_up():
-                self._restarted(backend.name)
-            load = await scrape(self._client, backend.settings, backend.engine)
+            await self._ask()
         except Unanswered as failure:
             if failure.refused:
                 backend.mark_down()
             else:
-                backend.missed(_MISSES_LIMIT)
+                backend.missed()
+            if nobody_listens(failure):
+                backend.wires.suspect(self._clock.now_s())
+        backend.wires.cut_silent(self._clock.now_s(), self._settings.gone_grace_s)
+
+    async def _ask(self) -> None:
+        backend, now_s = self._backend, self._clock.now_s
+        if backend.discovered and not await alive(self._client, backend.settings, backend.engine):
+            backend.missed()
             return
+        if not backend.discovered or not backend.up or now_s() >= self._discover_after_s:
+            await self._discover()
+        if backend.mark_up(now_s()):
+            self._restarted(backend.name)
+        backend.probed(now_s())
+        load = await scrape(self._client, backend.settings, backend.engine)
         if load is not None:
-            backend.learn_load(load, self._clock.now_s())
+            backend.learn_load(load, now_s())
 
     async def _discover(self) -> None:
         engine, facts = await discover(self._client, self._backend.settings)

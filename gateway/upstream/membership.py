@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from gateway.types import BackendName
+from gateway.upstream.breaker import BreakerState
 from gateway.upstream.settings import BackendSettings, Found, NamedSource
 
 # A source that answers with more is a mistake or an attack; each backend costs a task and a connection pool.
@@ -45,11 +46,15 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True)
 class FleetFacts:
-    """How the fleet comes about: its sources, and how many backends came and went while running."""
+    """How the fleet comes about: its sources, and how many backends came and went while running. And how it stands:
+    breakers, exchanges cut, ejections by backend and reason."""
 
     sources: tuple[SourceState, ...] = ()
     joined: int = 0
     left: int = 0
+    breakers: Mapping[BackendName, BreakerState] = field(default_factory=dict)
+    cut_count: int = 0
+    ejections: Mapping[tuple[BackendName, str], int] = field(default_factory=dict)
 
 
 class _Kept:

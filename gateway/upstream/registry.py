@@ -1,24 +1,25 @@
 """Every backend's one record, and the immutable snapshots that routing sees of it.
 
-A record gathers what was configured, what discovery found, how health and breaker stand and what our own requests
-ask of it. Views are rebuilt only for backends that changed, and once a second for what changes by itself (the
-breaker's and the draining mark's time limits, the age of the last load report).
+A record gathers what was configured, what discovery found, how it stands and what our own requests ask of it. Views are
+rebuilt only for backends that changed, and once a second for what changes by itself (time limits of marks, the age of
+the last load report).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 
 from gateway.routing.ask import Profile
 from gateway.routing.pace import TokenPace
 from gateway.types import BackendName, BackendRole, BackendView, EngineKind
 from gateway.upstream.accounts import Load
-from gateway.upstream.breaker import Breaker
 from gateway.upstream.engines import engine_of
 from gateway.upstream.engines.contract import Engine, EngineFacts, EngineLoad
 from gateway.upstream.overrides import told
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from gateway.upstream.standing import Standing
+from gateway.upstream.transport.wires import Wires
 
 _USUAL = Profile()
 SEED_PACE = TokenPace(_USUAL.prefill_s_per_token, _USUAL.encode_s_per_patch)
@@ -27,19 +28,19 @@ _VIEW_AGE_LIMIT_S = 1.0
 _REPORT_EVERY_S = 0.25
 
 
-@dataclass(slots=True)
-class Health:
-    """``up`` starts hopeful: an engine nobody could ask yet may well answer."""
-
-    up: bool = True
-    misses: int = 0
-    draining_until_s: float | None = None
-
-
 class Backend:
-    """One backend's record. Every method that changes what a view shows says so itself."""
+    """One backend's record. Every method that changes what a view shows says so itself.
 
-    def __init__(self, settings: BackendSettings, limits: UpstreamSettings, changed: Callable[[], None]) -> None:
+    ``is_alone`` tells whether no other backend can take its requests now.
+    """
+
+    def __init__(
+        self,
+        settings: BackendSettings,
+        limits: UpstreamSettings,
+        changed: Callable[[], None],
+        is_alone: Callable[[Backend, float], bool] = lambda _backend, _now_s: False,
+    ) -> None:
         self.settings = settings
         self.name = settings.backend_name
         self.root = settings.root
@@ -47,18 +48,17 @@ class Backend:
             EngineKind.GENERIC if settings.engine == "auto" else EngineKind(settings.engine)
         )
         self.discovered = False
-        self.returns = 0
-        self.breaker = Breaker(limits.breaker_failures, limits.breaker_open_s, limits.breaker_open_limit_s)
+        self.standing = Standing(limits)
         self.accounts = Load(self._touch)
         self.pace = SEED_PACE
         self._scraped_requests: int | None = None
+        self.wires = Wires()
+        self._is_alone = is_alone
         self._facts = EngineFacts()
         self._told = told(settings, self._facts)
         self._load = EngineLoad()
         self._loaded_s: float | None = None
         self._report_due_s = 0.0
-        self._health = Health()
-        self._draining_s = limits.draining_s
         self._changed = changed
         self._view: BackendView | None = None
 
@@ -68,7 +68,12 @@ class Backend:
 
     @property
     def up(self) -> bool:
-        return self._health.up
+        return self.standing.up
+
+    @property
+    def kinship(self) -> tuple[object, ...]:
+        """What backends must have in common to stand in for each other and to be compared."""
+        return (self.settings.role, self._facts.models)
 
     def configure(self, settings: BackendSettings) -> None:
         """Other settings of the same engine; what was learnt of it stays."""
@@ -111,33 +116,33 @@ class Backend:
         """A first token came after so long, behind so much work."""
         self.pace = self.pace.learn(tokens, patches, seconds)
 
-    def mark_up(self) -> bool:
+    def mark_up(self, now_s: float) -> bool:
         """It answered. Tells whether it was down, which means that it may have restarted."""
-        was_up = self._health.up
-        if not was_up or self._health.misses:
-            self.returns += not was_up
-            self._health.up = True
-            self._health.misses = 0
+        was_up = self.standing.up
+        if self.standing.came_up(now_s):
             self._touch()
         return not was_up
 
     def mark_down(self) -> None:
-        """It certainly does not listen; whatever it drained from is over."""
-        if self._health.up or self._health.draining_until_s is not None:
-            self._health.up = False
-            self._health.draining_until_s = None
+        """It certainly does not listen."""
+        if self.standing.went_down():
             self._touch()
 
-    def missed(self, limit: int) -> None:
-        """A probe failed in a way that may be chance; ``limit`` of them in a row are none."""
-        self._health.misses += 1
-        if self._health.misses >= limit:
-            self.mark_down()
+    def missed(self) -> None:
+        """A probe failed in a way that may be chance."""
+        if self.standing.missed():
+            self._touch()
 
     def mark_draining(self, now_s: float) -> None:
-        """It said so itself. The mark wears off, in case the text was not meant that way."""
-        self._health.draining_until_s = now_s + self._draining_s
+        """It said so itself."""
+        self.standing.drains(now_s)
         self._touch()
+
+    def probed(self, now_s: float) -> None:
+        """A probe went well: reason enough to try a backend whose breaker is open, where there is no other."""
+        if not self.standing.breaker.is_closed and self._is_alone(self, now_s):
+            self.standing.breaker.half_open(now_s)
+            self._touch()
 
     def refresh(self) -> None:
         """Forget the view: time or the breaker may have changed it."""
@@ -149,7 +154,7 @@ class Backend:
         return self._view
 
     def _snapshot(self, now_s: float) -> BackendView:
-        settings, load, health, own = self.settings, self._load, self._health, self.accounts
+        settings, load, marks, own = self.settings, self._load, self.standing, self.accounts
         facts, pace = self._told, self.pace if self.pace.samples else None
         own.advance(now_s)
         return BackendView(
@@ -159,8 +164,8 @@ class Backend:
             engine_version=facts.version,
             models=facts.models,
             model_root=facts.model_root,
-            healthy=health.up and self.breaker.allows(now_s),
-            draining=health.draining_until_s is not None and now_s < health.draining_until_s,
+            healthy=marks.is_healthy(now_s),
+            draining=marks.is_draining(now_s),
             vision=facts.vision is not False,
             context_tokens=facts.context_tokens,
             # An encoder has one block, for show.
@@ -188,10 +193,12 @@ class Backend:
             kv_use_ratio=load.kv_use_ratio,
             scraped_age_s=None if self._loaded_s is None else max(0.0, now_s - self._loaded_s),
             scraped_inflight_requests=self._scraped_requests,
-            returns=self.returns,
+            returns=marks.returns,
             role=settings.role,
             # Behind a router there is more than one cache.
             takes_ids=settings.takes_ids if settings.lend_affinity is None else bool(settings.takes_ids),
+            ramp=marks.ramp(now_s),
+            resting=marks.is_resting(now_s),
             image_cache_bytes=settings.image_cache_bytes,
             bootstrap_port=settings.bootstrap_port,
             max_requests=settings.max_requests,
@@ -223,6 +230,7 @@ class Registry:
         self._helpers: tuple[BackendView, ...] = ()
         self.on_change: Callable[[], None] | None = None
         self._built_s = 0.0
+        self._ejected: set[BackendName] = set()
         self._backends: dict[BackendName, Backend] = {}
         for entry in settings.backends:
             self.join(entry)
@@ -250,7 +258,7 @@ class Registry:
         if known is not None and known.root == settings.root:
             known.configure(settings)
         else:
-            known = Backend(settings, self._limits, self._invalidate)
+            known = Backend(settings, self._limits, self._invalidate, self.is_alone)
         self._backends[name] = known
         self._invalidate()
         return known
@@ -270,6 +278,32 @@ class Registry:
         """Those that have left and still answer requests."""
         return tuple(replace(backend.view(now_s), draining=True) for backend in list(self._left.values()))
 
+    def is_alone(self, backend: Backend, now_s: float) -> bool:
+        """Whether no other backend can take its requests now."""
+        return not any(
+            other is not backend
+            and other.kinship == backend.kinship
+            and other.standing.is_healthy(now_s)
+            and not other.standing.is_draining(now_s)
+            for other in self
+        )
+
+    def eject(self, name: BackendName, until_s: float) -> None:
+        """Leave it alone until then, as long as others can take its requests."""
+        self._ejected.add(name)
+        self._backends[name].standing.ejected(until_s)
+        self._backends[name].refresh()
+
+    def _relieve(self, now_s: float) -> None:
+        """End the ejections that would leave nobody, and forget those that are over."""
+        for name in list(self._ejected):
+            backend = self._backends.get(name)
+            if backend is None or not backend.standing.is_ejected(now_s):
+                self._ejected.discard(name)
+            elif self.is_alone(backend, now_s):
+                backend.standing.readmitted(now_s)
+                backend.refresh()
+
     def helpers(self, now_s: float) -> tuple[BackendView, ...]:
         """The backends that do a part of requests which go elsewhere."""
         self.views(now_s)
@@ -282,6 +316,8 @@ class Registry:
                 backend.refresh()
             self._built_s = now_s
         if self._views is None:
+            if self._ejected:
+                self._relieve(now_s)
             everybody = tuple(backend.view(now_s) for backend in self)
             self._helpers = tuple(view for view in everybody if view.role.helps)
             self._views = everybody if not self._helpers else tuple(view for view in everybody if not view.role.helps)

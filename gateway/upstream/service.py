@@ -1,7 +1,6 @@
 """``ports.Upstream`` put together: registry, transport, watchers, retry budget, and the beliefs about caches.
 
-What happens to requests teaches faster than probes do, so every outcome is noted here: a refused connection marks a
-backend down at once, an answer marks it up, a draining text takes it out of routing for a while.
+What happens to requests teaches faster than probes do: see ``outcomes``.
 """
 
 from __future__ import annotations
@@ -15,10 +14,11 @@ from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.routing.index import Room
 from gateway.types import BackendName, BackendView, EngineKind, RequestCost
 from gateway.upstream.discover import ProbeClients
-from gateway.upstream.engines.contract import DRAINING
 from gateway.upstream.fleet import Fleet
+from gateway.upstream.judge import Judge
 from gateway.upstream.kv_events.service import Followed, KvEvents
 from gateway.upstream.membership import FleetFacts, Membership, Tell, silent
+from gateway.upstream.outcomes import Outcomes
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.retry import RetryBudget
 from gateway.upstream.settings import BackendSettings, Found, UpstreamSettings
@@ -34,13 +34,15 @@ class UpstreamService:
         self._settings = settings
         self._clock = clock
         self._registry = Registry(settings)
+        self._judge = Judge(self._registry, settings.outliers, tell)
+        self._outcomes = Outcomes(clock, self._judge, settings.rest_limit_s, self._nudge, self._returned)
         contexts = TlsContexts()
         self._transport = Transport(settings, contexts)
         self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
         self._kv = None if settings.kv_events is None else KvEvents(settings.kv_events, self._publishing)
         self._beliefs = Beliefs(settings.image_index_entries, self._kv)
         self._probes = ProbeClients(settings.probe_timeout_s, contexts)
-        self._fleet = Fleet(settings, self._registry, self._probes, clock, self._beliefs.forget)
+        self._fleet = Fleet(settings, self._registry, self._probes, clock, self._forget)
         self._membership = Membership(settings.backends, settings.sources, self._take, tell)
         self.on_images: Callable[[BackendName, int, Sequence[bytes], Sequence[int]], None] | None = None
 
@@ -66,12 +68,24 @@ class UpstreamService:
         await self._transport.close()
 
     def _take(self, members: Found) -> None:
+        known = {each.name for each in self._registry}
         self._transport.admit(members)
         self._fleet.take(members)
+        for backend in self._registry:
+            if backend.name not in known:
+                backend.standing.joined(self._clock.now_s())
 
     def fleet(self) -> FleetFacts:
         """How sources of backends stand and what changed; cheap, no I/O."""
-        return FleetFacts(self._membership.states(), self._fleet.joined, self._fleet.left)
+        now_s = self._clock.now_s()
+        return FleetFacts(
+            self._membership.states(),
+            self._fleet.joined,
+            self._fleet.left,
+            {each.name: each.standing.breaker.state(now_s) for each in self._registry},
+            sum(each.wires.cut_count for each in self._registry),
+            self._judge.ejections,
+        )
 
     def settings_of(self, backend: BackendName) -> BackendSettings:
         """What is configured of a backend. Raises KeyError for one that is none."""
@@ -103,12 +117,13 @@ class UpstreamService:
         """Send once. Raises NotTaken (may go elsewhere), BackendLost, BackendTimeout. Never resends by itself."""
         target = self._target(backend)
         self._budget.deposit()
+        sent_s = self._outcomes.sent(target)
         try:
             response = await self._transport.forward(target, request)
         except (NotTaken, BackendLost, BackendTimeout) as failure:
-            self._note_failure(target, failure)
+            self._outcomes.failed(target, failure)
             raise
-        self._note_answer(target, response)
+        self._outcomes.answered(target, response, sent_s, request.cost)
         return response
 
     async def stream(
@@ -120,17 +135,25 @@ class UpstreamService:
         """
         target = self._target(backend)
         self._budget.deposit()
+        sent_s = self._outcomes.sent(target)
         try:
             response = await self._transport.stream(target, request, client, limit_bytes)
         except (NotTaken, BackendUnreachable, BackendLost, BackendTimeout) as failure:
-            self._note_failure(target, failure)
+            self._outcomes.failed(target, failure)
             raise
-        self._note_answer(target, response)
+        self._outcomes.answered(target, response, sent_s, None)
         return response
 
-    def may_retry(self) -> bool:
-        """Take one resend out of the retry budget; ``False`` when it is spent."""
-        return self._budget.take(self._clock.now_s())
+    def may_retry(self, reason: str = "") -> bool:
+        """Take one resend out of the retry budget; ``False`` when it is spent.
+
+        After a failed connection to one backend, another that is known to be well costs nothing: nobody had any work
+        from the first, and the budget is to keep a failing fleet from work that is done twice.
+        """
+        now_s = self._clock.now_s()
+        if reason == "connect" and any(view.healthy and not view.draining for view in self._registry.views(now_s)):
+            return True
+        return self._budget.take(now_s)
 
     async def look_ahead(self, key: RouteKey) -> None:
         """Find out now what ``holdings`` will be asked for this content, where that takes long."""
@@ -177,26 +200,14 @@ class UpstreamService:
                 seed = self._registry[view.name].settings.kv_hash_seed
                 yield Followed(view.name, view.engine, sources, seed)
 
-    def _note_answer(self, backend: Backend, response: EngineResponse) -> None:
-        if response.load_report is not None:
-            backend.learn_report(response.load_report, self._clock.now_s())
-        if backend.breaker.succeeded():
-            backend.refresh()
-        if backend.mark_up():
-            self._beliefs.forget(backend.name)
-            self._nudge(backend, restarted=True)
+    def _returned(self, backend: Backend) -> None:
+        """A request found a backend that had been down: most likely another process, with empty caches."""
+        self._forget(backend.name)
+        self._nudge(backend, restarted=True)
 
-    def _note_failure(self, backend: Backend, failure: Exception) -> None:
-        now_s = self._clock.now_s()
-        if isinstance(failure, NotTaken) and failure.response is not None:
-            if failure.reason == DRAINING:
-                backend.mark_draining(now_s)
-            return
-        if isinstance(failure, NotTaken) and failure.reason == "connect":
-            backend.mark_down()
-        backend.breaker.failed(now_s)
-        backend.refresh()
-        self._nudge(backend)
+    def _forget(self, name: BackendName) -> None:
+        self._beliefs.forget(name)
+        self._judge.forget(name)
 
     def _nudge(self, backend: Backend, *, restarted: bool = False) -> None:
         self._fleet.nudge(backend.name, restarted=restarted)

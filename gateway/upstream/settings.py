@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gateway.types import BackendName, BackendRole, EngineKind
 from gateway.upstream.kv_events.settings import KvEventsSettings
+from gateway.upstream.outliers import OutlierRules
 
 NO_KV_EVENTS = "off"
 
@@ -140,6 +141,10 @@ class UpstreamSettings:
     ``resend_ratio`` and ``resend_floor_per_s`` size the retry budget. ``forward_authorization``: pass the client's
     Authorization on (only where it is no key of ours). ``image_index_entries`` bounds the memory of who holds what,
     per backend. ``discovery_timeout_s`` bounds what start-up waits for the engines.
+
+    ``revival_interval_s``: between probes of a backend that is down or in doubt. ``gone_grace_s``: how long an exchange
+    may be silent once nobody listens on its backend's port. ``rest_limit_s`` is the longest ``Retry-After`` believed.
+    ``slow_start_s``: how long the share of one that came back grows.
     """
 
     backends: tuple[BackendSettings, ...]
@@ -159,12 +164,17 @@ class UpstreamSettings:
     revival_interval_s: float = 0.5
     probe_timeout_s: float = 2.0
     waking_interval_s: float = 60.0
+    probe_misses: int = 2
     draining_s: float = 30.0
     leg_timeout_s: float = 30.0
     encodings_kept_s: float = 0.0
     breaker_failures: int = 5
     breaker_open_s: float = 2.0
     breaker_open_limit_s: float = 30.0
+    slow_start_s: float = 30.0
+    rest_limit_s: float = 30.0
+    gone_grace_s: float = 10.0
+    outliers: OutlierRules = field(default_factory=OutlierRules)
 
     def __post_init__(self) -> None:
         names = [backend.backend_name for backend in self.backends]

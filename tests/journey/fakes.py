@@ -287,7 +287,7 @@ class FakeUpstream:
             raise NotTaken(answer.refusal, "scripted", response)
         return response
 
-    def may_retry(self) -> bool:
+    def may_retry(self, reason: str = "") -> bool:
         self._retries -= 1
         return self._retries >= 0
 

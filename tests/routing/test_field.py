@@ -77,3 +77,10 @@ def test_the_home_is_by_the_history_then_by_the_first_image() -> None:
     assert home_key(RouteAsk()) is None
     assert home_key(ASK) == spread(IMAGE)
     assert home_key(RouteAsk(key=RouteKey((IMAGE,), home=5))) == 5
+
+
+def test_who_has_just_come_back_is_slower() -> None:
+    fleet = [view("a", queued_prefill_tokens=100), view("b", queued_prefill_tokens=100, ramp=0.5)]
+    field = field_of(fleet, RouteAsk(prompt_tokens=100), {}, Profile())
+    assert field.queue_s[1] == pytest.approx(2 * field.queue_s[0])
+    assert field.work_s[1] == pytest.approx(2 * field.work_s[0])

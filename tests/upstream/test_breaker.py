@@ -37,6 +37,31 @@ def test_half_open_closes_by_success_and_opens_longer_by_failure() -> None:
     assert breaker.allows(13.0), "back to the first pause"
 
 
+def test_half_open_lets_one_try_at_a_time() -> None:
+    breaker = Breaker(1, 2.0, 8.0)
+    assert not breaker.tried(0.0), "closed: no trial"
+    breaker.failed(0.0)
+    assert not breaker.tried(1.0), "open: a last resort, no trial"
+    assert breaker.tried(2.0)
+    assert not breaker.allows(3.9), "somebody tries"
+    assert breaker.allows(4.0), "a trial of which nothing is heard holds up nobody for ever"
+    assert breaker.tried(4.0)
+    assert breaker.succeeded()
+    assert breaker.allows(4.0)
+    assert breaker.is_closed
+
+
+def test_the_pause_can_be_ended_early() -> None:
+    breaker = Breaker(1, 2.0, 8.0)
+    breaker.half_open(0.0)
+    assert breaker.is_closed, "there is no pause"
+    breaker.failed(0.0)
+    breaker.half_open(0.5)
+    assert breaker.state(0.5) is BreakerState.HALF_OPEN
+    breaker.failed(0.5)
+    assert not breaker.allows(4.4), "the next pause is the longer one all the same"
+
+
 def test_news_while_open_changes_nothing() -> None:
     breaker = Breaker(1, 2.0, 8.0)
     breaker.failed(0.0)

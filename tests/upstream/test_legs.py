@@ -129,7 +129,7 @@ async def test_a_helper_that_came_back_is_not_believed_to_hold_what_it_wrote() -
     assert legs.is_written("k")
     helper = next(backend for backend in service._registry if backend.name == HELPER)
     helper.mark_down()
-    helper.mark_up()
+    helper.mark_up(0.0)
     legs.helpers(BackendRole.PREFILL)
     assert not legs.is_written("k")
     assert legs.recall("k") is not None

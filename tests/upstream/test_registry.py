@@ -89,25 +89,25 @@ def test_marks_down_up_and_draining() -> None:
     (view,) = backends.views(31.0)
     assert (view.healthy, view.draining) == (False, False)
     assert backends.views(31.0)[0].returns == 0
-    assert backend.mark_up()
-    assert not backend.mark_up()
+    assert backend.mark_up(40.0)
+    assert not backend.mark_up(40.0)
     assert backends.views(31.0)[0].healthy
     assert backends.views(31.0)[0].returns == 1
 
 
 def test_one_odd_probe_is_chance_two_are_not() -> None:
     backend = only(registry())
-    backend.missed(2)
+    backend.missed()
     assert backend.up
-    assert not backend.mark_up()
-    backend.missed(2)
-    backend.missed(2)
+    assert not backend.mark_up(40.0)
+    backend.missed()
+    backend.missed()
     assert not backend.up
 
 
 def test_an_open_breaker_shows_and_wears_off() -> None:
     backends = registry()
-    only(backends).breaker.failed(0.0)
+    only(backends).standing.breaker.failed(0.0)
     only(backends).refresh()
     assert not backends.views(0.0)[0].healthy
     assert backends.views(2.5)[0].healthy

@@ -20,6 +20,9 @@ ERROR_HEAD_BYTES = 16 * 1024
 
 REFUSED = "refused"
 DRAINING = "draining"
+ABORTED = "aborted"
+# What an engine says itself; the other reasons of NotTaken are what the connection says.
+REFUSALS = frozenset({REFUSED, DRAINING, ABORTED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,4 +109,13 @@ class Engine(Protocol):
 
         ``head`` holds the whole body, or its first ERROR_HEAD_BYTES.
         """
+        ...
+
+    @property
+    def refuses_in_streams(self) -> bool:
+        """Whether it says inside an event stream what others say by a status, so that the first event is looked at."""
+        ...
+
+    def stream_refusal(self, event: bytes, /) -> str | None:
+        """The same as ``refusal``, of the data of a stream's first event."""
         ...

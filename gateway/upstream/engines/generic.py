@@ -9,6 +9,7 @@ from gateway.upstream.engines.reading import model_cards, whole, words
 
 class Generic:
     kind = EngineKind.GENERIC
+    refuses_in_streams = False
     identity_paths = (MODELS_PATH,)
     facts_paths = (MODELS_PATH,)
     health_paths = ("/health", MODELS_PATH)
@@ -36,4 +37,7 @@ class Generic:
 
     def refusal(self, _status: int, _head: bytes) -> str | None:
         """An unknown server's 503 does not prove that nothing ran."""
+        return None
+
+    def stream_refusal(self, _event: bytes) -> str | None:
         return None

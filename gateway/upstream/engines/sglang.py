@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gateway.types import EngineKind
 from gateway.upstream.engines import kv_events
-from gateway.upstream.engines.contract import MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
+from gateway.upstream.engines.contract import ABORTED, MODELS_PATH, REFUSED, Documents, EngineFacts, EngineLoad
 from gateway.upstream.engines.reading import (
     JsonValue,
     counted,
@@ -27,12 +27,18 @@ _SERVER_PATH = "/server_info"
 _MODEL_PATH = "/model_info"
 _LOADS_PATH = "/v1/loads?include=core"
 _METRICS_PATH = "/metrics"
-# --max-queued-requests: refused at the door of the waiting queue.
-_QUEUE_FULL = b"The request queue is full"
+# --max-queued-requests, priorities, SGLANG_REQ_WAITING_TIMEOUT: never left the waiting queue (managers/scheduler.py).
+_QUEUE_FULL = (
+    b"The request queue is full",
+    b"The request is aborted by a higher priority request",
+    b"Request waiting timeout reached",
+)
+_RAN_TOO_LONG = b"running timeout"
 
 
 class Sglang:
     kind = EngineKind.SGLANG
+    refuses_in_streams = True
     identity_paths = (MODELS_PATH, _MODEL_PATH)
     facts_paths = (MODELS_PATH, _SERVER_PATH, _MODEL_PATH)
     health_paths = ("/ready", "/ping", MODELS_PATH)
@@ -82,7 +88,30 @@ class Sglang:
         return None
 
     def refusal(self, status: int, head: bytes) -> str | None:
-        return REFUSED if status == 503 and _QUEUE_FULL in head else None
+        return REFUSED if status == 503 and any(text in head for text in _QUEUE_FULL) else None
+
+    def stream_refusal(self, event: bytes) -> str | None:
+        """The scheduler's abort of a request that has not produced anything: an error with code 503, or a bare end.
+
+        One that was stopped because it ran too long may have run, and proves nothing.
+        """
+        if _RAN_TOO_LONG in event.lower():
+            return None
+        chunk = json_object(event)
+        error = inner_object(chunk.get("error"))
+        if error.get("code") == 503:
+            return REFUSED
+        return ABORTED if not error and _ends_aborted(chunk) else None
+
+
+def _ends_aborted(chunk: dict[str, JsonValue]) -> bool:
+    """Of a chat: the first choice ends and says nothing; of ``/generate``: no token, and a reason of that type."""
+    choices = chunk.get("choices")
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        delta = inner_object(choices[0].get("delta"))
+        return choices[0].get("finish_reason") == "abort" and not (delta.get("content") or delta.get("tool_calls"))
+    reason = inner_object(inner_object(chunk.get("meta_info")).get("finish_reason"))
+    return reason.get("type") == "abort" and not (chunk.get("text") or chunk.get("output_ids"))
 
 
 def _from_loads(loads: JsonValue) -> EngineLoad:

@@ -37,6 +37,7 @@ _SHUTTING_DOWN = b"cannot schedule new futures after shutdown"
 
 class Vllm:
     kind = EngineKind.VLLM
+    refuses_in_streams = False
     identity_paths = (MODELS_PATH, _VERSION_PATH)
     facts_paths = (MODELS_PATH, _VERSION_PATH, _METRICS_PATH, _EVENTS_PATH, _SERVER_PATH)
     health_paths = ("/health", MODELS_PATH)
@@ -95,4 +96,7 @@ class Vllm:
             return REFUSED
         if status == 500 and _SHUTTING_DOWN in head:
             return DRAINING
+        return None
+
+    def stream_refusal(self, _event: bytes) -> str | None:
         return None

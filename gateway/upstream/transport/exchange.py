@@ -13,13 +13,15 @@ from yarl import URL
 from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Client, UpstreamRequest
 from gateway.upstream import headers
-from gateway.upstream.engines.contract import ERROR_HEAD_BYTES, Engine
+from gateway.upstream.engines.contract import REFUSALS
 from gateway.upstream.registry import Backend
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.connector import FreshConnector
+from gateway.upstream.transport.looking import look_ahead
 from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
+from gateway.upstream.transport.wires import Wire
 
 _URLS_LIMIT = 512
 # Long header lines from an engine are legitimate (load reports, trace state).
@@ -96,7 +98,12 @@ class Transport:
         except (NotTaken, BackendLost, BackendTimeout) as failure:
             if upload is not None and upload.client_failure is not None:
                 raise upload.client_failure from None
-            if isinstance(failure, NotTaken) and failure.response is None and upload is not None and upload.read_bytes:
+            if (
+                isinstance(failure, NotTaken)
+                and failure.reason not in REFUSALS
+                and upload is not None
+                and upload.read_bytes
+            ):
                 raise BackendUnreachable(detail=str(failure)) from failure
             raise
 
@@ -108,6 +115,7 @@ class Transport:
         if lent is not None:
             received_headers, hop = headers.lend(received_headers, hop, lent, request.affinity_key)
         outgoing = headers.outgoing(received_headers, hop, keep_authorization=self._keeps_keys(backend))
+        wire = Wire(backend.wires, upload)
         try:
             async with stall:
                 if upload is None:
@@ -123,17 +131,25 @@ class Transport:
                     middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
                 )
         except (aiohttp.ClientError, OSError) as error:
+            wire.end()
             _abandon(upload)
             raise _verdict(error, upload, timed_out=stall.expired()) from error
         except BaseException:
+            wire.end()
             _abandon(upload)
             raise
+        wire.answered(received)
         if upload is not None:
             upload.unwatch()
-        response = EngineResponse(received, upload, outgoing.stripped)
+        response = EngineResponse(received, upload, wire, outgoing.stripped)
         response.limit_silence(self._settings.idle_timeout_s)
-        if received.status >= 500 and received.content_type != "text/event-stream":
-            await _raise_refusal(backend.engine, response)
+        try:
+            await look_ahead(backend.engine, response)
+        except NotTaken:
+            raise
+        except BaseException:
+            response.close()
+            raise
         return response
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -182,18 +198,6 @@ def _verdict(error: Exception, upload: Upload | None, *, timed_out: bool) -> Not
     if timed_out:
         return BackendTimeout(detail="no response head in time")
     return BackendLost(detail=f"before the response: {detail}")
-
-
-async def _raise_refusal(engine: Engine, response: EngineResponse) -> None:
-    """Raise NotTaken, with the response to be relayed if there is nowhere else to go."""
-    try:
-        body = await response.read_ahead(ERROR_HEAD_BYTES)
-    except BaseException:
-        response.close()
-        raise
-    reason = None if body is None else engine.refusal(response.status, body)
-    if reason is not None:
-        raise NotTaken(reason, f"status {response.status}", response)
 
 
 class _Broken(aiohttp.ClientError):

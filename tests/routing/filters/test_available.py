@@ -14,5 +14,9 @@ def test_marks(healthy: bool, draining: bool, kept: bool) -> None:
     assert AVAILABLE.keeps(view("a", healthy=healthy, draining=draining), RouteAsk()) is kept
 
 
+def test_who_asked_for_a_rest_has_it() -> None:
+    assert not AVAILABLE.keeps(view("a", resting=True), RouteAsk())
+
+
 def test_it_is_soft_so_that_a_wrong_mark_is_not_an_outage() -> None:
     assert AVAILABLE.refuse(RouteAsk(), Profile(), ()) is None

@@ -18,7 +18,7 @@ async def test_a_response_that_breaks_off_is_lost(framing: str, end: str) -> Non
 
     async def script(exchange: Exchange) -> None:
         await exchange.read_body()
-        head = b"Transfer-Encoding: chunked" if framing == "chunked" else b"Content-Length: 100"
+        head = b"Transfer-Encoding: chunked" if framing == "chunked" else b"Content-Length: 1000000"
         piece = b"5\r\nhello\r\n" if framing == "chunked" else b"hello"
         await exchange.send(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + piece)
         await got.wait()
@@ -39,7 +39,7 @@ async def test_a_response_that_breaks_off_is_lost(framing: str, end: str) -> Non
 async def test_silence_within_the_response_is_a_timeout() -> None:
     async def script(exchange: Exchange) -> None:
         await exchange.read_body()
-        await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n")
+        await exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
         await exchange.left()
         exchange.writer.close()
 
