@@ -56,7 +56,7 @@ from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.upstream.legs import legs_of
-from gateway.upstream.service import UpstreamService
+from gateway.upstream.service import FleetFacts, UpstreamService
 from gateway.wiring import (
     deployment_key,
     fetch_settings,
@@ -319,11 +319,11 @@ class Gateway:
     def _on_issuer_failure(self, reason: str) -> None:
         self._log.limited("warning", "token_issuer_unreachable", reason=reason)
 
-    async def look_at_backends(self) -> Sequence[BackendView]:
+    async def look_at_backends(self) -> tuple[Sequence[BackendView], FleetFacts]:
         """Discover the backends once, serving nothing."""
         await self._upstream.start()
         try:
-            return self._upstream.views()
+            return self._upstream.everybody(), self._upstream.fleet()
         finally:
             await self._upstream.stop()
             self._log.close()

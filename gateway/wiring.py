@@ -274,7 +274,8 @@ def backend_settings(config: BackendConfig) -> BackendSettings:
 
 def has_limits(settings: Settings) -> bool:
     """Whether some backend has limits of its own."""
-    return any(b.max_requests is not None or b.max_prefill_tokens is not None for b in settings.backends)
+    fixed = any(b.max_requests is not None or b.max_prefill_tokens is not None for b in settings.backends)
+    return fixed or bool(settings.sources)  # whose backends may have limits, too
 
 
 def upstream_settings(settings: Settings) -> UpstreamSettings:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from gateway.config.backends import BackendConfig, SourceConfig
-from gateway.finding import file_backends, named_sources
+from gateway.finding import file_backends, named_sources, read_source_files
 from gateway.upstream.sources.dns import DnsSource
 from gateway.upstream.sources.file import FileSource
 from gateway.upstream.sources.kubernetes import SERVICE_ACCOUNT, Cluster, KubernetesSource, Selection
@@ -68,3 +69,15 @@ def test_files_are_read_by_the_rules_of_settings() -> None:
     assert (backend.url, backend.api_key) == ("http://a:8000", "k")
     with pytest.raises(ValueError, match=r"f: backends\.0\.surprise"):
         file_backends(b"- {url: http://a, surprise: 1}", "f", PLAIN, backend_settings)
+
+
+def test_files_can_be_tried_before_a_start(tmp_path: Path) -> None:
+    path = tmp_path / "b.yaml"
+    source = SourceConfig(f"file:{path}")
+    with pytest.raises(ValueError, match="No such file"):
+        read_source_files([source])
+    path.write_text("- {url: http://a, surprise: 1}")
+    with pytest.raises(ValueError, match="surprise"):
+        read_source_files([source])
+    path.write_text("- http://a")
+    read_source_files([source, SourceConfig("dns://a:1")])

@@ -17,6 +17,7 @@ from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
+from gateway.finding import read_source_files
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
 from gateway.policy.policyset import PolicySet
 from gateway.policy.shown import told
@@ -43,6 +44,7 @@ def check(
         return
     try:
         load_world(settings, b"\0" * 32)
+        read_source_files(settings.sources)
     except (PolicyProblems, ValueError) as error:
         raise fail("The configuration cannot be used:", [str(error)], code=2) from None
     found = list(effective_policies(policy_set))
@@ -52,7 +54,9 @@ def check(
     for each in found:
         rows = [(key, _shown(key, shown.value), shown.reason) for key, shown in _differing(each, found).items()]
         show_table(_title(each), ("setting", "value", "from"), rows)
-    say(f"Configuration is valid: {len(settings.backends)} backend(s), {len(policy_set.tenants)} tenant(s).")
+    sources = "".join(f" and what {source.name or source.url} finds" for source in settings.sources)
+    backends = f"{len(settings.backends)} backend(s){sources}"
+    say(f"Configuration is valid: {backends}, {len(policy_set.tenants)} tenant(s).")
 
 
 def _title(each: Effective) -> str:

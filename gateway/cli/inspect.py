@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,7 @@ from gateway.media.confine import UnknownUser, probe
 from gateway.media.settings import cgroup_cpus
 from gateway.models.book import ModelBook
 from gateway.types import BackendView
+from gateway.upstream.membership import FleetFacts, SourceState
 
 ConfigOption = Annotated[Path | None, typer.Option(help="gateway.yaml", exists=True, dir_okay=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -54,25 +56,33 @@ def doctor(
     sandbox = _sandbox(settings, problems)
     views: Sequence[BackendView] = ()
     trials: list[dict[str, object]] = []
-    if settings.backends:
+    sources: list[dict[str, object]] = []
+    if settings.backends or settings.sources:
         try:
-            gateway = Gateway(settings)
-            views = asyncio.run(_look_at_backends(gateway))
+            gateway = Gateway(_quiet(settings))
+            views, fleet = asyncio.run(gateway.look_at_backends())
         except (PolicyProblems, ValueError) as error:
             raise fail(str(error), code=2) from None
         problems += [f"backend {view.name} does not answer at {view.url}" for view in views if not view.healthy]
-        trials = [row for view in views if view.healthy for row in _trials(settings, gateway.world.book, view)]
+        sources = [_source_row(state) for state in fleet.sources]
+        problems += [
+            f"source {state.name}: {state.problem or 'no answer yet'}" for state in fleet.sources if not state.ok
+        ]
+        keys = _keys(settings, fleet)
+        trials = [row for view in views if view.healthy for row in _trials(keys, gateway.world.book, view)]
         problems += [problem for row in trials if (problem := _trial_problem(row)) is not None]
     rows = [_backend_row(view) for view in views]
     if json:
         show_json({
-            "version": __version__, "codecs": codecs, "limits": limits, "sandbox": sandbox, "backends": rows,
-            "image_tokens": trials, "problems": problems,
+            "version": __version__, "codecs": codecs, "limits": limits, "sandbox": sandbox, "sources": sources,
+            "backends": rows, "image_tokens": trials, "problems": problems,
         })  # fmt: skip
     else:
         show_table("Codecs", ("what", "value"), _codec_rows(codecs))
         show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
         show_table("Walls around image workers", ("wall", "what it does"), list(sandbox.items()))
+        if sources:
+            show_table("Sources of backends", tuple(sources[0]), [[_told(v) for v in row.values()] for row in sources])
         if rows:
             show_table("Backends", tuple(rows[0]), [[_told(value) for value in row.values()] for row in rows])
         if trials:
@@ -84,13 +94,29 @@ def doctor(
         raise typer.Exit(1)
 
 
-def _trials(settings: Settings, book: ModelBook, view: BackendView) -> list[dict[str, object]]:
+def _quiet(settings: Settings) -> Settings:
+    """Standard output is the command's own: what goes wrong with a source is told among the problems."""
+    return replace(settings, log=replace(settings.log, level="error"))
+
+
+def _keys(settings: Settings, fleet: FleetFacts) -> dict[str, str | None]:
+    """Each backend's key, by its address where it is configured, by its name where a source found it."""
+    keys = {backend.url.rstrip("/"): backend.api_key for backend in settings.backends}
+    for source, state in zip(settings.sources, fleet.sources, strict=True):
+        keys |= dict.fromkeys(state.backends, source.backend.api_key)
+    return keys
+
+
+def _source_row(state: SourceState) -> dict[str, object]:
+    return {"name": state.name, "ok": state.ok, "backends": list(state.backends), "problem": state.problem or ""}
+
+
+def _trials(keys: dict[str, str | None], book: ModelBook, view: BackendView) -> list[dict[str, object]]:
     """What an engine counts for generated pictures; nothing for one that takes none, or serves nothing by name."""
     served = book.serve(view.models[0], (view,)) if view.models else None
     if served is None or not served.serves_images:
         return []
-    key = next((backend.api_key for backend in settings.backends if backend.url.rstrip("/") == view.url), None)
-    return trial_rows(view, served, key)
+    return trial_rows(view, served, keys.get(view.name) or keys.get(view.url))
 
 
 def _trial_problem(row: dict[str, object]) -> str | None:
@@ -152,10 +178,6 @@ def _sandbox(settings: Settings, problems: list[str]) -> dict[str, str]:
     return report.lines() if media.sandbox != "off" else {}
 
 
-async def _look_at_backends(gateway: Gateway) -> Sequence[BackendView]:
-    return await gateway.look_at_backends()
-
-
 def _backend_row(view: BackendView) -> dict[str, object]:
     return {
         "name": view.name,
@@ -165,6 +187,9 @@ def _backend_row(view: BackendView) -> dict[str, object]:
         "context_tokens": view.context_tokens,
         "kv_tokens": view.kv_capacity_tokens,
         "max_pixels": view.max_pixels,
+        "max_images": view.max_images,
+        "prefill_chunk_tokens": view.prefill_chunk_tokens,
+        "api_servers": view.api_servers,
         "healthy": view.healthy,
     }
 
@@ -187,7 +212,7 @@ def explain(  # noqa: PLR0917  # one parameter per flag
     if key is not None:
         headers["authorization"] = f"Bearer {key}"
     try:
-        gateway = Gateway(settings)
+        gateway = Gateway(_quiet(settings))
         told = asyncio.run(gateway.explain_offline(request.read_bytes(), headers))
     except PolicyProblems as error:
         raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None

@@ -120,5 +120,6 @@ async def _run(settings: Settings, reread: Callable[[], Settings] | None, config
         await gateway.stop()
         raise
     data = f"http://{settings.server.host}:{listening.data}"
-    say(f"Serving {len(settings.backends)} backend(s) on {data}, admin on port {listening.admin}.")
+    fleet = f"{len(settings.backends)} backend(s)" + f", {len(settings.sources)} source(s)" * bool(settings.sources)
+    say(f"Serving {fleet} on {data}, admin on port {listening.admin}.")
     return 0 if await gateway.run_until_drained() else 1

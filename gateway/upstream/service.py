@@ -26,6 +26,8 @@ from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.exchange import Transport
 from gateway.upstream.transport.response import EngineResponse
 
+__all__ = ["FleetFacts", "UpstreamService"]
+
 
 class UpstreamService:
     """Owns one connection pool, a watching task per backend and one per source; lives in one loop, start to stop."""

@@ -333,7 +333,7 @@ async def more_stalls(gateway: Running, than: float) -> bool:
 
 async def test_looking_at_backends_and_explaining_offline_leave_nothing_running() -> None:
     async with ScriptedEngine(engine(answering(json_response(COMPLETION)))) as behind:
-        (view,) = await Gateway(settings_for(behind.url)).look_at_backends()
+        (view,), _ = await Gateway(settings_for(behind.url)).look_at_backends()
         assert (view.name, view.models) == ("engine", (MODEL,))
         body = httpx.Request("POST", "http://x", json=chat_body()).content
         told = await Gateway(settings_for(behind.url)).explain_offline(body, {"x-vlmgw-task": "chat"})

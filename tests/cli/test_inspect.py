@@ -54,6 +54,22 @@ def test_doctor_notices_an_engine_that_was_started_with_another_cap() -> None:
     assert "backends.max_pixels" in ran.err
 
 
+def test_doctor_shows_sources_and_what_they_found(tmp_path: Path) -> None:
+    with SimulatorProcess("--max-model-len", "4096", "--api-key", "k") as engine:
+        write(tmp_path / "backends.yaml", f"- {{url: {engine.url}, name: found}}")
+        told = (
+            "sources:\n- {url: 'file:backends.yaml', backend: {api_key: k}}\n- {url: 'file:missing.yaml', name: gone}\n"
+        )
+        ran = start("doctor", "--config", write(tmp_path / "gateway.yaml", told), "--json")
+    assert ran.code == 1
+    good, bad = ran.json["sources"]
+    assert (good["ok"], good["backends"]) == (True, ["found"])
+    assert (bad["name"], bad["ok"], bad["backends"]) == ("gone", False, [])
+    assert any("source gone: " in problem and "No such file" in problem for problem in ran.json["problems"])
+    assert [row["name"] for row in ran.json["backends"]] == ["found"]
+    assert ran.json["image_tokens"][0]["agrees"]
+
+
 def test_doctor_names_a_backend_that_does_not_answer() -> None:
     ran = start("doctor", "--backend", NOBODY)
     assert ran.code == 1
