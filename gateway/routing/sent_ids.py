@@ -57,7 +57,10 @@ class _Shadow:
 
 
 class SentIds:
-    """The belief for all backends. ``returns`` is how often a backend came back: a new number is an empty cache."""
+    """The belief for all backends. ``returns`` is how often a backend came back: another number is an empty cache.
+
+    (Not only a higher one: a backend that was taken out and put in again under its name begins anew.)
+    """
 
     def __init__(self) -> None:
         self._shadows: dict[BackendName, _Shadow] = {}
@@ -83,8 +86,6 @@ class SentIds:
         ``believed``: some of them went as ids alone, and it had them.
         """
         shadow = self._shadow(backend, returns)
-        if shadow is None:
-            return
         if believed:
             shadow.missed_last = False
             shadow.credit = min(_CREDIT_LIMIT, shadow.credit + _HIT_CREDIT)
@@ -103,8 +104,6 @@ class SentIds:
     def missed(self, backend: BackendName, returns: int, ids: Iterable[str]) -> None:
         """It did not have one of these, which went alone. A second miss in a row says that it has nothing."""
         shadow = self._shadow(backend, returns)
-        if shadow is None:
-            return
         for image_id in ids:
             shadow.drop_up_to(image_id)
         if shadow.missed_last:
@@ -125,9 +124,9 @@ class SentIds:
         shadow = self._shadows.get(backend)
         return 0 if shadow is None else shadow.held_bytes
 
-    def _shadow(self, backend: BackendName, returns: int) -> _Shadow | None:
-        """The shadow of this life of the backend; ``None`` for what was sent in an earlier one."""
+    def _shadow(self, backend: BackendName, returns: int) -> _Shadow:
+        """The shadow of this life of the backend: a number that is another, higher or not, is another life."""
         shadow = self._shadows.get(backend)
-        if shadow is None or shadow.returns < returns:
+        if shadow is None or shadow.returns != returns:
             shadow = self._shadows[backend] = _Shadow(returns)
-        return None if shadow.returns > returns else shadow
+        return shadow
