@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.config.backends import BackendConfig, SourceConfig
-from gateway.config.settings import ModelConfig, Settings
+from gateway.config.settings import ModelConfig, RouteConfig, Settings
 from gateway.config.sources import OTHER_NAMES, environment_name
 from gateway.errors import GatewayError, all_errors
 from gateway.telemetry.catalogue import DECLARATIONS, Kind
@@ -128,6 +128,7 @@ def configuration_page() -> str:
     lines += _section("backends: one entry", BackendConfig, None)
     lines += _section("sources: one entry", SourceConfig, None)
     lines += _section("models: one entry", ModelConfig, None)
+    lines += _section("routes: one entry", RouteConfig, None)
     rows = ((f"`{name}`", _OTHER_NAMES[name]) for name in sorted(OTHER_NAMES))
     lines += ["## Environment names that are no settings", "", *_table(("name", "meaning"), rows), ""]
     return "\n".join(lines)

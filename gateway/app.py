@@ -11,17 +11,18 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from gateway import __version__
 from gateway.api.admin import AdminServer, AdminView
 from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import models_answer
+from gateway.api.websocket import WebSocketClient
 from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
@@ -34,8 +35,8 @@ from gateway.ferry import ferry
 from gateway.gauges import Canary, Moment, gauges, store_observer
 from gateway.handover import answer_prepared
 from gateway.journey import travel
-from gateway.listening import cors_of, data_server, forwarding_of, tls_of, watched_files
-from gateway.loop import MonotonicClock, UnawaitedErrors, spare_the_collector
+from gateway.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
+from gateway.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
 from gateway.media.priority import take_short_turns
@@ -50,11 +51,13 @@ from gateway.sharing import open_hints, open_shared_cache, shared_budgets, share
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
+from gateway.talking import talk
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
+from gateway.types.paths import Lane
 from gateway.upstream.legs import legs_of
 from gateway.upstream.service import FleetFacts, UpstreamService
 from gateway.wiring import (
@@ -175,8 +178,16 @@ class Gateway:
     async def _travel(self, client: HttpClient, dialect: Dialect) -> None:
         await self._counted(client, dialect.name, travel(client, dialect, self._ports, self.world))
 
-    async def _ferry(self, client: HttpClient, name: str) -> None:
-        await self._counted(client, name, ferry(client, name, self._ports, self.world))
+    async def _ferry(self, client: HttpClient, name: str, lane: Lane) -> None:
+        await self._counted(client, name, ferry(client, name, self._ports, self.world, lane))
+
+    async def _talk(self, client: WebSocketClient, name: str, lane: Lane) -> None:
+        work = talk(client, name, self._ports, self.world, lane, self._upstream.open_socket)
+        await self._counted(client, name, work)
+
+    async def _leaving(self) -> None:
+        await self._draining.wait()
+        await asyncio.sleep(self.settings.server.settle_s)
 
     async def _estimate(self, client: HttpClient, dialect: Dialect) -> None:
         await self._counted(client, "estimate", answer_estimate(client, dialect, self._ports, self.world))
@@ -211,6 +222,9 @@ class Gateway:
             body_silence_s=self.settings.server.body_timeout_s,
             forwarding=forwarding_of(self.settings.server),
             cors=cors_of(self.settings.server),
+            extra_routes=extra_routes_of(self.settings),
+            talk=self._talk,
+            leaving=self._leaving,
         )
 
     def _on_task(self, task: TaskFacts) -> None:
@@ -244,8 +258,8 @@ class Gateway:
             render_metrics=self._render_metrics,
             config=lambda: masked(self.settings),
             drain=lambda: loop.call_soon_threadsafe(self.ask_drain),
-            ask_reload=lambda: _on_loop(loop, self.reload()),
-            ask_explain=lambda body, headers: _on_loop(loop, self._explain(body, headers)),
+            ask_reload=lambda: on_loop(loop, self.reload()),
+            ask_explain=lambda body, headers: on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
             notes=lambda: shared_notes(self._shared),
         )
@@ -342,14 +356,8 @@ class Gateway:
             self._log.close()
 
     async def _explain(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
-        head = RequestHead(
-            "POST",
-            headers.get("x-vlmgw-path", "/v1/chat/completions"),
-            "",
-            tuple(headers.items()),
-            len(body),
-            RequestId("explain"),
-        )
+        path = headers.get("x-vlmgw-path", "/v1/chat/completions")
+        head = RequestHead("POST", path, "", tuple(headers.items()), len(body), RequestId("explain"))
         dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
         return await explain(HeapBody(body), head, dialect, self._ports, self.world)
 
@@ -390,11 +398,3 @@ class Gateway:
             "configuration_loaded": True,
             "image_worker_alive": self._media.alive,
         }
-
-
-T = TypeVar("T")
-
-
-async def _on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, T]) -> T:
-    """Run ``work`` on the data loop and await it from the admin loop."""
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

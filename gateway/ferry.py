@@ -9,6 +9,7 @@ connect failure is sent elsewhere, since afterwards the client's bytes are gone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gateway import exchange as frame
@@ -27,40 +28,48 @@ from gateway.ports import Client, Reservation, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
-from gateway.types import RequestCost
+from gateway.types import BackendView, RequestCost
+from gateway.types.paths import ANYWHERE, Lane
 
 NO_COST = RequestCost(0, 0, 0)
 
 
-async def ferry(client: Client, name: str, ports: Ports, world: World) -> None:
-    """Take one request through. ``name`` labels it in metrics."""
+async def ferry(client: Client, name: str, ports: Ports, world: World, lane: Lane = ANYWHERE) -> None:
+    """Take one request through, by ``lane``. ``name`` labels it in metrics."""
     record = new_record(client, name, ports.clock)
-    await conclude(client, ports, record, _stages(client, ports, world, record))
+    await conclude(client, ports, record, _stages(client, ports, world, record, lane))
 
 
-async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRecord) -> None:
+def ask_on(lane: Lane, views: Sequence[BackendView], request_id: str) -> RouteAsk:
+    """What routing is asked of a request that nobody reads: a backend of its lane."""
+    others = (view.name for view in views if lane.backends and view.name not in lane.backends)
+    return RouteAsk(model=lane.model, request_id=request_id, excluded=frozenset(others))
+
+
+async def _stages(client: Client, ports: Ports, world: World, record: ExchangeRecord, lane: Lane) -> None:
     watch = Watch(ports.clock, record)
     head = client.head
     caller = world.admit(head)
     note_caller(record, caller)
-    if head.content_length is not None and head.content_length > world.max_body_bytes:
-        raise BodyTooLarge(
-            f"The body is larger than the gateway accepts ({world.max_body_bytes} bytes).", rule="max_body_bytes"
-        )
+    limit_bytes = world.max_body_bytes if lane.max_body_bytes is None else lane.max_body_bytes
+    if head.content_length is not None and head.content_length > limit_bytes:
+        raise BodyTooLarge(f"The body is larger than the gateway accepts ({limit_bytes} bytes).", rule="max_body_bytes")
     watch.lap("accept")
     form = await Form.of(client) if is_form(head) else None
-    policy = _policy(world, caller, form)
-    reservation = await _reserve(ports, policy, record)
+    policy = unread_policy(world, caller, form)
+    reservation = await reserve_unread(ports, policy, record)
     try:
         if reservation is not None:
             watch.lap("reserve")
-        await _carry(client if form is None else form, ports, world, record, watch, policy)
+        lane = replace(lane, max_body_bytes=limit_bytes)
+        carried = client if form is None else form
+        await _carry(carried, ports, world, record, watch, policy=policy, lane=lane)
     finally:
         if reservation is not None:
             reservation.release()
 
 
-def _policy(world: World, caller: Caller, form: Form | None) -> EffectivePolicy:
+def unread_policy(world: World, caller: Caller, form: Form | None = None) -> EffectivePolicy:
     """The tenant's policy for the model that a form names. Raises ModelNotFound for one that is not there for it."""
     model = None if form is None else form.model
     policy = resolve(
@@ -77,7 +86,7 @@ def _policy(world: World, caller: Caller, form: Form | None) -> EffectivePolicy:
     return policy
 
 
-async def _reserve(ports: Ports, policy: EffectivePolicy, record: ExchangeRecord) -> Reservation | None:
+async def reserve_unread(ports: Ports, policy: EffectivePolicy, record: ExchangeRecord) -> Reservation | None:
     """The tenant's limits on requests, whatever they ask for; ``None`` where it has none."""
     claim = claim_unread(policy)
     if claim is None:
@@ -89,7 +98,14 @@ async def _reserve(ports: Ports, policy: EffectivePolicy, record: ExchangeRecord
 
 
 async def _carry(
-    client: Client, ports: Ports, world: World, record: ExchangeRecord, watch: Watch, policy: EffectivePolicy
+    client: Client,
+    ports: Ports,
+    world: World,
+    record: ExchangeRecord,
+    watch: Watch,
+    *,
+    policy: EffectivePolicy,
+    lane: Lane,
 ) -> None:
     head = client.head
     headers = forward_headers(head, keep_authorization=not world.has_tenants)
@@ -97,8 +113,11 @@ async def _carry(
     response_id = id_in(head.path)
     keeper = keeper_of(ports.responses, response_id, policy.tenant, "response_id")
     seeks = response_id is not None and keeper is None
-    ask = RouteAsk(policy.model, request_id=record.request_id, engines=engines_of(head.path), keeper=keeper)
-    record.model = policy.model
+    model = policy.model if lane.model is None else lane.model
+    ask = ask_on(lane, ports.upstream.views(), record.request_id)
+    ask = replace(ask, model=model, engines=engines_of(head.path), keeper=keeper)
+    record.model = model
+    limit_bytes = world.max_body_bytes if lane.max_body_bytes is None else lane.max_body_bytes
     while True:
         views = ports.upstream.views()
         decision = decide(views, ask, ports.upstream.holdings(ask.key), world.routing)
@@ -109,7 +128,7 @@ async def _carry(
             watch.lap("decide")
             record.attempts += 1
             try:
-                response = await ports.upstream.stream(decision.backend, request, client, world.max_body_bytes)
+                response = await ports.upstream.stream(decision.backend, request, client, limit_bytes)
             except NotTaken as refusal:
                 ask, answer = go_on(
                     refusal, decision.backend, ask, ports.upstream, record, is_whole=refusal.reason == "connect"

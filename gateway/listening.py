@@ -9,13 +9,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.api.cors import Cors
+from gateway.api.extra_routes import ExtraRoute, ExtraRoutes
 from gateway.api.forwarding import Forwarding
 from gateway.api.handler import DataHandler
 from gateway.api.server import DataServer
 from gateway.api.tls import ServerTls, TlsFiles
 from gateway.api.unix_socket import UnixListener
 from gateway.config.listener import socket_mode
-from gateway.config.settings import ServerSettings
+from gateway.config.settings import ServerSettings, Settings
+from gateway.types import BackendName
+from gateway.types.paths import Lane
 
 
 def tls_of(server: ServerSettings) -> ServerTls | None:
@@ -56,6 +59,27 @@ def data_server(
         unix=unix,
         listens_on_tcp=server.tcp,
     )
+
+
+def extra_routes_of(settings: Settings) -> ExtraRoutes | None:
+    """The configured routes; ``None`` costs nothing."""
+    routes = [
+        ExtraRoute(
+            path=each.path or each.prefix or "",
+            methods=each.methods,
+            is_websocket=each.websocket,
+            is_prefix=each.path is None,
+            lane=Lane(
+                each.model,
+                frozenset(BackendName(name) for name in each.backends),
+                each.max_body_bytes,
+                each.max_message_bytes,
+                each.idle_timeout_s,
+            ),
+        )
+        for each in settings.routes
+    ]
+    return ExtraRoutes(routes) if routes else None
 
 
 def forwarding_of(server: ServerSettings) -> Forwarding | None:

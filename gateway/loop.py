@@ -9,9 +9,12 @@ import asyncio
 import errno
 import gc
 import time
-from typing import Any
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 from gateway.telemetry.log import JsonLog
+
+T = TypeVar("T")
 
 GC_THRESHOLDS = (20_000, 50, 100)
 _OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
@@ -47,3 +50,8 @@ def spare_the_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
+
+
+async def on_loop(loop: asyncio.AbstractEventLoop, work: Coroutine[object, object, T]) -> T:
+    """Run ``work`` on another thread's loop and await it from here."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))

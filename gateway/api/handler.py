@@ -6,6 +6,7 @@ journey takes the rest. Not decided here: the order of stages (``journey``), err
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import re
@@ -17,11 +18,13 @@ from aiohttp import web
 
 from gateway.api.client import HttpClient
 from gateway.api.cors import Cors
+from gateway.api.extra_routes import ExtraRoutes
 from gateway.api.forwarding import Forwarding, Hop
 from gateway.api.models import wants_anthropic
 from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
+from gateway.api.websocket import WebSocketClient
 from gateway.dialects import DIALECTS, Dialect, dialect_of
 from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, RouteNotFound
 from gateway.handover import path_of
@@ -29,6 +32,7 @@ from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
 from gateway.types import HeaderList, RequestId
+from gateway.types.paths import Lane
 
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
 
@@ -42,12 +46,16 @@ def _next_request_id() -> str:
     return f"{_ID_PREFIX}{next(_id_numbers):016x}"
 
 
+async def _never() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
 @dataclass(frozen=True, slots=True)
 class Edge:
     """What the HTTP edge needs of the application; one value per process, its callables read the current snapshot."""
 
     travel: Callable[[HttpClient, Dialect], Awaitable[None]]
-    ferry: Callable[[HttpClient, str], Awaitable[None]]
+    ferry: Callable[[HttpClient, str, Lane], Awaitable[None]]
     estimate: Callable[[HttpClient, Dialect], Awaitable[None]]
     prepare: Callable[[HttpClient, Dialect], Awaitable[None]]
     refuse: Callable[[HttpClient, str, GatewayError], Awaitable[None]]
@@ -59,6 +67,9 @@ class Edge:
     upload_grace_s: float = GRACE_S
     forwarding: Forwarding | None = None
     cors: Cors | None = None
+    extra_routes: ExtraRoutes | None = None
+    talk: Callable[[WebSocketClient, str, Lane], Awaitable[None]] | None = None
+    leaving: Callable[[], Awaitable[None]] = _never
 
 
 def request_head(request: web.BaseRequest) -> RequestHead:
@@ -106,12 +117,14 @@ class DataHandler:
             hop = Hop(request.remote or "", request.scheme, request.headers.get("Host", ""))
             head = replace(head, headers=tuple(self._edge.forwarding.request_headers(head.headers, hop)))
         route = find_route(head.path)
+        if route is None and self._edge.extra_routes is not None:
+            route = self._edge.extra_routes.find(head.path)
         dialect = _dialect_for(route, head)
         if route is not None and route.kind is RouteKind.PREPARE:
             head = replace(head, path=path_of(head))
             dialect = dialect_of(head.path) or dialect
         edge = self._edge
-        client = HttpClient(
+        client = (WebSocketClient if route is not None and route.kind is RouteKind.WEBSOCKET else HttpClient)(
             request,
             head,
             dialect,
@@ -153,12 +166,24 @@ class DataHandler:
             else:
                 await edge.prepare(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:
-            await edge.ferry(client, route.name)
+            await edge.ferry(client, route.name, route.lane)
+        elif route.kind is RouteKind.WEBSOCKET:
+            await self._talk(client, route)
         elif route.kind is RouteKind.MODELS:
             await self._models(client)
         else:
             ready = edge.is_ready() and not edge.is_draining()
             await _respond(client, 200 if ready else 503, (), b"")
+
+    async def _talk(self, client: HttpClient, route: Route) -> None:
+        upgrade = client.head.header("upgrade") or ""
+        if upgrade.lower() != "websocket" or not isinstance(client, WebSocketClient):
+            wrong = InvalidRequest("This path is a WebSocket; the request asked for no upgrade to one.", part="Upgrade")
+            await self._edge.refuse(client, route.name, wrong)
+            return
+        assert self._edge.talk is not None, "whoever adds routes lets them talk"
+        client.leaving = self._edge.leaving
+        await self._edge.talk(client, route.name, route.lane)
 
     async def _preflight(self, client: HttpClient, cors: Cors, route: Route) -> None:
         told = cors.preflight(client.head.headers, route.methods)

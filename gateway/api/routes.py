@@ -13,6 +13,7 @@ from enum import StrEnum
 
 from gateway.dialects import DIALECTS, Dialect
 from gateway.following import id_in
+from gateway.types.paths import ANYWHERE, Lane
 
 
 class RouteKind(StrEnum):
@@ -20,6 +21,7 @@ class RouteKind(StrEnum):
     PASS_THROUGH = "pass_through"  # noqa: S105  # no password: inference without chat media: streamed to a backend untouched
     ESTIMATE = "estimate"  # a chat request that is priced and not sent
     PREPARE = "prepare"  # a request that is made ready and given back
+    WEBSOCKET = "websocket"  # a conversation, relayed both ways; by configuration only
     MODELS = "models"
     HEALTH = "health"
 
@@ -30,6 +32,7 @@ class Route:
     name: str
     methods: tuple[str, ...]
     dialect: Dialect | None = None
+    lane: Lane = ANYWHERE
 
 
 # Inference that is no JSON: streamed to a backend as it comes, its model told by the form's first fields.

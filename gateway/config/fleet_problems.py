@@ -15,6 +15,12 @@ SCHEMES = (FILE, DNS, SRV, KUBERNETES)
 _OF_KUBERNETES = ("selector", "api_server", "token_file", "ca_file")
 
 
+def name_of(backend: BackendConfig) -> str:
+    """What a backend is called: its name, else where it listens."""
+    parts = urlsplit(backend.url)
+    return backend.name or parts.netloc or parts.path
+
+
 def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]:
     """One line for each entry of a list of backends that cannot be used."""
     problems = []
@@ -27,7 +33,7 @@ def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]
             problems.append(f"{here}.url: must be an http:// or https:// URL, or unix:///path, not {backend.url!r}")
         elif "@" in parts.netloc:
             problems.append(f"{here}.url: holds credentials; they belong into api_key")
-        name = backend.name or parts.netloc or parts.path
+        name = name_of(backend)
         if name in names:
             problems.append(f"{here}: {name} is given twice; give each backend a name of its own")
         names.add(name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from gateway.config.backends import BackendConfig, SourceConfig
 from gateway.config.declaring import setting
+from gateway.config.routes import RouteConfig
 from gateway.config.server import ServerSettings
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "MediaConfig",
     "ModelConfig",
     "RedisConfig",
+    "RouteConfig",
     "ServerSettings",
     "Settings",
     "SourceConfig",
@@ -286,6 +288,7 @@ class Settings:
     server: ServerSettings = field(default_factory=ServerSettings)
     backends: tuple[BackendConfig, ...] = setting((), "The engines.")
     sources: tuple[SourceConfig, ...] = setting((), "Where further engines are found while running.")
+    routes: tuple[RouteConfig, ...] = setting((), "Paths beside the gateway's own that pass to a backend unread.")
     models: dict[str, ModelConfig] = setting({}, "Overrides per served model name.", reload=True)
     policies: str | None = setting(None, "Directory of policy files; built-in defaults without it.", reload=True)
     upstream: UpstreamConfig = field(default_factory=UpstreamConfig)

@@ -22,8 +22,9 @@ from typing import Any
 import yaml
 
 from gateway.config.backends import BackendConfig, SourceConfig
-from gateway.config.fleet_problems import backend_problems, source_problems
+from gateway.config.fleet_problems import backend_problems, name_of, source_problems
 from gateway.config.listener import listener_problems
+from gateway.config.routes import route_problems
 from gateway.config.settings import Settings
 from gateway.config.store_address import redis_problems, shared_cache_problems
 from gateway.policy.values import BYTE_UNITS
@@ -332,6 +333,8 @@ def _consistency(settings: Settings) -> list[str]:
     problems = backend_problems(settings.backends, "settings: backends")
     problems += source_problems(settings.sources)
     problems += listener_problems(settings.server)
+    names = frozenset(name_of(each) for each in settings.backends)
+    problems += route_problems(settings.routes, None if settings.sources else names)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")
     if settings.media.slab_bytes < settings.server.max_body_bytes:

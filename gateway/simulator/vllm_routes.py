@@ -10,6 +10,7 @@ from gateway.simulator import anthropic, pooling, responses, vllm
 from gateway.simulator import vllm_response as shape
 from gateway.simulator.fields import JsonObject
 from gateway.simulator.metrics import render_vllm
+from gateway.simulator.realtime import realtime
 from gateway.simulator.refusal import Refusal
 from gateway.simulator.web import CORE, json_answer
 
@@ -53,6 +54,7 @@ class VllmContract:
             web.get("/ping", _health),
             web.get("/version", _version),
             web.get("/load", _load),
+            web.get("/v1/realtime", realtime),
             web.get("/metrics", _metrics),
             *(web.post(path, _scale_out) for path in _SCALE_OUT_ONLY),
             *(web.post(path, _administer) for path in ADMIN_POSTS),

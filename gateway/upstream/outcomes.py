@@ -63,6 +63,12 @@ class Outcomes:
         response.watch(_Watch(self, backend, None, None))
         self._judge.took(backend, now_s, now_s - sent_s, cost, streamed=response.is_stream)
 
+    def opened(self, backend: Backend) -> None:
+        """It answered a request for a WebSocket, whatever comes of the conversation."""
+        now_s = self._clock.now_s()
+        self._heard(backend, now_s)
+        self._judge.answered(backend, now_s)
+
     def failed(self, backend: Backend, failure: Exception) -> None:
         """NotTaken, BackendUnreachable, BackendLost or BackendTimeout instead of a response."""
         now_s = self._clock.now_s()

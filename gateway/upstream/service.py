@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
+from gateway.errors import BackendFailed, BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Account, Client, Clock, UpstreamRequest
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, Holdings, RouteKey
@@ -25,6 +25,7 @@ from gateway.upstream.settings import BackendSettings, Found, UpstreamSettings
 from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.exchange import Transport
 from gateway.upstream.transport.response import EngineResponse
+from gateway.upstream.transport.socket import EngineSocket
 
 __all__ = ["FleetFacts", "UpstreamService"]
 
@@ -145,6 +146,24 @@ class UpstreamService:
             raise
         self._outcomes.answered(target, response, sent_s, None)
         return response
+
+    async def open_socket(
+        self, backend: BackendName, request: UpstreamRequest, subprotocols: Sequence[str], limit_bytes: int
+    ) -> EngineSocket:
+        """Open a WebSocket, once. Raises NotTaken, BackendTimeout, BackendFailed (it answered with something else)."""
+        target = self._target(backend)
+        self._budget.deposit()
+        self._outcomes.sent(target)
+        try:
+            socket = await self._transport.open_socket(target, request, subprotocols, limit_bytes)
+        except (NotTaken, BackendTimeout) as failure:
+            self._outcomes.failed(target, failure)
+            raise
+        except BackendFailed:
+            self._outcomes.opened(target)  # it answered, if not with what was asked for
+            raise
+        self._outcomes.opened(target)
+        return socket
 
     def may_retry(self, reason: str = "") -> bool:
         """Take one resend out of the retry budget; ``False`` when it is spent.

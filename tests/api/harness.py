@@ -16,6 +16,7 @@ from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
+from gateway.types.paths import Lane
 
 DEADLINE_S = 10.0
 Journey = Callable[[HttpClient], Awaitable[None]]
@@ -130,7 +131,7 @@ class Serving:
         else:
             self.ended.append(None)
 
-    async def ferry(self, client: HttpClient, name: str) -> None:
+    async def ferry(self, client: HttpClient, name: str, lane: Lane) -> None:
         self.heads.append(client.head)
         self.ferried.append(name)
         body = b""

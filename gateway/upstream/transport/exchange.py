@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
-from gateway.errors import BackendLost, BackendTimeout, BackendUnreachable, NotTaken
+from gateway.errors import BackendFailed, BackendLost, BackendTimeout, BackendUnreachable, NotTaken
 from gateway.ports import Client, UpstreamRequest
 from gateway.upstream import headers
 from gateway.upstream.engines.contract import REFUSALS
@@ -20,6 +20,7 @@ from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.connector import FreshConnector
 from gateway.upstream.transport.looking import look_ahead
 from gateway.upstream.transport.response import EngineResponse
+from gateway.upstream.transport.socket import CLOSE_TIMEOUT_S, EngineSocket
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 from gateway.upstream.transport.wires import Wire
 
@@ -151,6 +152,36 @@ class Transport:
             response.close()
             raise
         return response
+
+    async def open_socket(
+        self, backend: Backend, request: UpstreamRequest, subprotocols: Sequence[str], limit_bytes: int
+    ) -> EngineSocket:
+        """Open a WebSocket, once. Raises NotTaken, BackendTimeout, BackendFailed for any answer but 101."""
+        hop = self._hop(backend, request)
+        outgoing = headers.outgoing(request.headers, hop, keep_authorization=self._keeps_keys(backend))
+        kept = [pair for pair in outgoing.headers if not pair[0].lower().startswith("sec-websocket-")]
+        try:
+            async with asyncio.timeout(self._settings.response_timeout_s):
+                socket = await self._opened().ws_connect(
+                    self._url(backend, request),
+                    headers=CIMultiDict(kept),
+                    protocols=subprotocols,
+                    autoclose=False,
+                    autoping=False,
+                    compress=0,
+                    max_msg_size=limit_bytes,
+                    timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S),
+                    ssl=self._contexts.of(backend.settings) if backend.root.startswith("https:") else True,
+                )
+        except TimeoutError as error:
+            raise BackendTimeout(detail="no WebSocket in time") from error
+        except aiohttp.WSServerHandshakeError as error:
+            raise BackendFailed(
+                f"The backend opened no WebSocket: it answered with status {error.status}.", detail=error.message
+            ) from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NotTaken("connect", f"{type(error).__name__}: {error}") from error
+        return EngineSocket(socket)
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:

@@ -1,0 +1,90 @@
+"""The relay between two sides: order, closes, silence, leaving; sides of the test's own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import aiohttp
+
+from gateway.api.websocket import frame_of, relay
+from gateway.types.websocket import Frame, FrameKind
+
+
+class Side:
+    """Says what it is given, remembers what it hears."""
+
+    subprotocol: str | None = None
+
+    def __init__(self, *says: Frame) -> None:
+        self.says: asyncio.Queue[Frame] = asyncio.Queue()
+        for frame in says:
+            self.says.put_nowait(frame)
+        self.heard: list[Frame] = []
+        self.closed: list[tuple[int, bytes]] = []
+        self.gone = False
+
+    async def receive(self, silence_s: float) -> Frame:
+        async with asyncio.timeout(silence_s):
+            return await self.says.get()
+
+    async def send(self, frame: Frame) -> None:
+        if self.gone:
+            raise ConnectionResetError
+        self.heard.append(frame)
+
+    async def close(self, code: int, reason: bytes = b"") -> None:
+        self.closed.append((code, reason))
+
+
+async def never() -> None:
+    await asyncio.Event().wait()
+
+
+async def at_once() -> None:
+    return
+
+
+def text(data: bytes) -> Frame:
+    return Frame(FrameKind.TEXT, data)
+
+
+async def _relayed(
+    client: Side, other: Side, leaving: Callable[[], Awaitable[None]] = never, silence_s: float = 5
+) -> None:
+    async with asyncio.timeout(5):
+        await relay(client, other, silence_s, leaving)
+
+
+async def test_frames_cross_in_order_and_a_close_ends_both() -> None:
+    said = [text(b"1"), Frame(FrameKind.PING, b"2"), Frame(FrameKind.BINARY, b"3")]
+    client, other = Side(*said, Frame(FrameKind.CLOSE, b"bye", 4000)), Side()
+    await _relayed(client, other)
+    assert other.heard == said
+    assert client.closed == other.closed == [(4000, b"bye")]
+
+
+async def test_a_close_without_a_code_and_a_lost_side() -> None:
+    client, other = Side(Frame(FrameKind.CLOSE)), Side()
+    await _relayed(client, other)
+    assert other.closed == [(1000, b"")]
+    lost, other = Side(), Side(text(b"nobody hears"))
+    lost.gone = True
+    await _relayed(lost, other)
+    assert other.closed == [(1011, b"")]
+
+
+async def test_silence_of_both_ends_it_and_leaving_too() -> None:
+    client, other = Side(), Side()
+    await _relayed(client, other, silence_s=0.02)
+    assert client.closed == [(1000, b"silent too long")]
+    client, other = Side(), Side()
+    await _relayed(client, other, at_once)
+    assert client.closed == other.closed == [(1001, b"the gateway is leaving")]
+
+
+def test_whatever_ends_a_connection_is_a_close() -> None:
+    error = aiohttp.WebSocketError(1009, "too big")
+    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.ERROR, error, None), None).code == 1009
+    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None), None).code == 1006
+    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSE, 1001, "x"), None) == Frame(FrameKind.CLOSE, b"x", 1001)
