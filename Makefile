@@ -8,7 +8,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup clients demo test check format cases fuzz bench engine-test engine-smoke
+.PHONY: help setup clients demo test check format cases fuzz chaos bench engine-test engine-smoke
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -39,6 +39,9 @@ cases: setup    ## the shared cases against a real gateway
 
 fuzz: setup     ## damaged files of every format through real workers; ARGS="100000 --seed 2"
 	@$(PYTHON_ENV)/python -m tests.fuzz $(ARGS)
+
+chaos: setup    ## engines that die, hang, freeze and come back, in real processes
+	@$(PYTHON_ENV)/python -m pytest tests/e2e/test_backend_chaos.py $(ARGS)
 
 bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
 	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)

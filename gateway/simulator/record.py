@@ -146,7 +146,8 @@ class Recorder:
 class FaultKind(StrEnum):
     """`status`: that status at once. `reset_before_status`, `hang_before_status`: no byte. The `_mid_stream` kinds act
     after `after_events` events of a stream: reset, end without the closing chunk, silence, or the engine's in-stream
-    error. `usage_drift` adds `tokens` to the reported prompt and picture tokens. `delay` waits `delay_s` first."""
+    error. `usage_drift` adds `tokens` to the reported prompt and picture tokens. `delay` waits `delay_s` first.
+    `not_http`, `half_head`, `short_body` and `broken_chunk` answer with rubbish and close."""
 
     STATUS = "status"
     DELAY = "delay"
@@ -157,6 +158,10 @@ class FaultKind(StrEnum):
     HANG_MID_STREAM = "hang_mid_stream"
     ERROR_MID_STREAM = "error_mid_stream"
     USAGE_DRIFT = "usage_drift"
+    NOT_HTTP = "not_http"
+    HALF_HEAD = "half_head"
+    SHORT_BODY = "short_body"
+    BROKEN_CHUNK = "broken_chunk"
 
 
 @dataclass(slots=True)

@@ -27,6 +27,13 @@ BODY_LIMIT_BYTES = 1 << 30
 _CLOSING_S = 1.0
 # What ordered faults strike; a gateway's own probes and token counts use none up.
 _GENERATING = frozenset({"/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/generate"})
+_JSON_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+_RUBBISH = {
+    FaultKind.NOT_HTTP: b"\x16\x03\x01 this is no HTTP\r\n\r\n",
+    FaultKind.HALF_HEAD: b"HTTP/1.1 200 OK\r\nContent-Ty",
+    FaultKind.SHORT_BODY: _JSON_HEAD + b'Content-Length: 1000\r\n\r\n{"id":',
+    FaultKind.BROKEN_CHUNK: _JSON_HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\n{}",
+}
 
 
 class Contract(Protocol):
@@ -239,6 +246,13 @@ async def _strike_early(core: Core, request: web.Request) -> web.Response | None
         case FaultKind.HANG_BEFORE_STATUS:
             request[RECORD].outcome = Outcome.FAULTED
             await asyncio.get_running_loop().create_future()
+        case FaultKind.NOT_HTTP | FaultKind.HALF_HEAD | FaultKind.SHORT_BODY | FaultKind.BROKEN_CHUNK:
+            await request.read()
+            request[RECORD].outcome = Outcome.FAULTED
+            if request.transport is not None and isinstance(request.transport, asyncio.WriteTransport):
+                request.transport.write(_RUBBISH[fault.kind])
+                request.transport.close()
+            return web.Response(status=500)
         case FaultKind.DELAY:
             await asyncio.sleep(fault.delay_s)
         case _:
