@@ -26,6 +26,7 @@ _BENCHMARKS = {
     "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
     "quota": ("benchmarks.quota", "policy, claim and budgets of a request, in memory"),
     "replay": ("benchmarks.replay", "an access log under other policies: lines a second, and what comes out"),
+    "release": ("benchmarks.release", "requests held back to reach an engine together, in a model of its steps"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "value": ("benchmarks.value", "a conversation about photographs with a real vLLM, direct and through the gateway"),
     "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),
