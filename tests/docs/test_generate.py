@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate import PAGES, configuration_page, errors_page, metrics_page
+from docs.generate import PAGES, apis_page, configuration_page, errors_page, metrics_page
+from gateway.api.routes import ROUTES
 from gateway.config.sources import OTHER_NAMES, environment_name, leaf_paths
 from gateway.errors import GatewayError, all_errors
 from gateway.telemetry.catalogue import DECLARATIONS
@@ -50,3 +51,9 @@ def test_every_row_of_a_table_has_all_its_cells(name: str) -> None:
             continue
         assert len(widths) <= 1, line
         widths.clear()
+
+
+def test_every_path_is_there_once() -> None:
+    page = apis_page()
+    for path in ROUTES:
+        assert page.count(f"| `{path}` |") == 1
