@@ -27,7 +27,6 @@ from gateway.upstream.membership import FleetFacts
 # Each beat wakes an idle process, at some 0.1 ms of CPU: twenty a second are little, and see every stall worth a name.
 CANARY_PERIOD_S = 0.050
 STALL_S = 0.050
-_BREAKER_STATES = {BreakerState.CLOSED: 0.0, BreakerState.HALF_OPEN: 1.0, BreakerState.OPEN: 2.0}
 
 
 class Canary:
@@ -176,8 +175,9 @@ def _backend_gauges(views: Sequence[BackendView]) -> Iterator[Sample]:
 
 
 def _standing_gauges(facts: FleetFacts) -> Iterator[Sample]:
-    for name, state in facts.breakers.items():
-        yield "backend_breaker_state", (name,), _BREAKER_STATES[state]
+    states = list(facts.breakers.values())
+    for state in BreakerState:
+        yield "breaker_backends", (state.value,), states.count(state)
     yield "upstream_cut_total", (), facts.cut_count
     for (name, reason), count in facts.ejections.items():
         yield "backend_ejections_total", (name, reason), count

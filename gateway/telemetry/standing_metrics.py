@@ -27,10 +27,10 @@ STANDING_METRICS: tuple[Declaration, ...] = (
         "Let them finish (vLLM: --shutdown-timeout), or look why they hang.",
     ),
     gauge(
-        "backend_breaker_state",
-        "A backend's circuit breaker: 0 closed, 1 half open, 2 open.",
-        "Does a backend lose connections?",
-        "Look at the backend.",
-        "backend",
+        "breaker_backends",
+        "Backends by the state of their circuit breaker: closed, half_open, open.",
+        "Do backends lose connections?",
+        "See backend_up for which, and look at it.",
+        "state",
     ),
 )
