@@ -82,6 +82,13 @@ def test_first_with_bytes_then_without() -> None:
     assert second.sent == [b"ids"]
 
 
+def test_two_at_once_both_bring_the_bytes() -> None:
+    """Nobody waits for another's answer: what is held is known once it came."""
+    belief, records = SentIds(), [ExchangeRecord(RequestId("r"), "d", "/", 0.0) for _ in range(2)]
+    couriers = [Courier(belief, policy(), ("x",), [facts()], [PLAN], record) for record in records]
+    assert [courier.marks(VIEW).withheld for courier in couriers] == [frozenset(), frozenset()]
+
+
 @pytest.mark.parametrize("status", [400, 404, 500, 503])
 def test_nothing_is_learnt_from_a_refusal(status: int) -> None:
     belief = SentIds()

@@ -158,6 +158,7 @@ def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | Non
         "backend": line["backend"],
         "decision": line["decision"],
         "changes": list(line["images"]["changes"]),
+        "by_id": bool(line.get("image_ids", {}).get("alone")),
     }
 
 
@@ -185,7 +186,7 @@ def _cells(row: _Row) -> list[str]:
         f"{row['tokens_uncapped']:,}",
         f"{row['tokens']:,}" if agreed else f"{row['tokens']:,} (engine: {row['tokens_engine']:,})",
         f"{row['backend']} ({row['decision']})",
-        ", ".join(row["changes"]) or "conforming: passed untouched",
+        "the engine has it: its id" if row["by_id"] else ", ".join(row["changes"]) or "conforming: passed untouched",
     ]
 
 
@@ -256,5 +257,9 @@ def _show_affinity(rows: Sequence[_Row]) -> None:
     served = [row for row in rows if "backend" in row]
     if not served:
         raise fail("None of the pictures could be used.")
-    twice = [row["backend"] for row in served if row["picture"] == served[0]["picture"]][:2]
-    say(f"The same picture twice: {' and '.join(twice)}" + (" (one backend)" if len(set(twice)) == 1 else ""))
+    twice = [row for row in served if row["picture"] == served[0]["picture"]][:2]
+    places = [row["backend"] for row in twice]
+    told = " (one backend)" if len(set(places)) == 1 else ""
+    if twice[-1]["by_id"]:
+        told += ", the second time as its id alone"
+    say(f"The same picture twice: {' and '.join(places)}{told}")

@@ -22,6 +22,7 @@ from gateway.errors import (
     Undecodable,
 )
 from gateway.media.codecs import available_backends
+from gateway.media.looked import LookedSources
 from gateway.media.process import WORKER_COMMAND
 from gateway.media.service import MediaService
 from gateway.media.settings import MIB, MediaSettings, PoolSettings
@@ -199,6 +200,12 @@ async def test_a_remote_image_is_known_by_its_bytes_never_by_its_address(start: 
     )
     assert result.prepared.data_url == b"data:image/png;base64," + b64encode(png(64, 48))
     assert result.prepared.file_sha256 == hashlib.sha256(png(64, 48)).digest()
+    # What a backend was believed to hold may be asked for later: the fetched file stays until it is let go.
+    assert isinstance(looked, LookedSources)
+    assert set(looked.files) == {"a", "b"}
+    await service.prepare(body, looked, [PrepareJob(refs[0], looked.facts[0], kit.plan(Change.RESIZED))], SCOPE)
+    looked.drop_files()
+    assert looked.files == {}
     looked.close()
     web.pages[url] = png(30, 20)
     changed = await service.look(body, refs[:1], SCOPE)
