@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 MODEL = "bench/Qwen3-VL-8B-Instruct"
 _USAGE = {"prompt_tokens": 20, "completion_tokens": 8, "total_tokens": 28}
@@ -31,6 +32,7 @@ def _response(body: bytes, status: bytes = b"200 OK") -> bytes:
 
 
 _CHAT = _response(_ANSWER)
+_STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class _Stub(asyncio.Protocol):
@@ -39,6 +41,19 @@ class _Stub(asyncio.Protocol):
         self._head = bytearray()
         self._left: int | None = None
         self._chunked_tail = b""
+        self._events = 0
+
+    def _send_event(self, left: int) -> None:
+        """One event a millisecond, as a fast engine does."""
+        assert self._transport is not None
+        if self._transport.is_closing():
+            return
+        if not left:
+            self._transport.write(b"0\r\n\r\n")
+            return
+        event = b'data: {"choices":[{"delta":{"content":"word"}}],"sent_ns":%d}\n\n' % time.monotonic_ns()
+        self._transport.write(b"%x\r\n%s\r\n" % (len(event), event))
+        asyncio.get_running_loop().call_later(0.001, self._send_event, left - 1)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -69,6 +84,8 @@ class _Stub(asyncio.Protocol):
             self._answer(_response(b"{}", b"404 Not Found") if body is None else _response(body))
             return
         lower = rest.lower()
+        wanted = lower.find(b"x-bench-events:")
+        self._events = int(lower[wanted + 15 :].split(b"\r\n", 1)[0]) if wanted >= 0 else 0
         at = lower.find(b"content-length:")
         if at >= 0:
             self._left = int(lower[at + 15 :].split(b"\r\n", 1)[0])
@@ -77,7 +94,11 @@ class _Stub(asyncio.Protocol):
 
     def _answer(self, response: bytes) -> None:
         assert self._transport is not None
-        self._transport.write(response)
+        if self._events and response is _CHAT:
+            self._transport.write(_STREAM)
+            self._send_event(self._events)
+        else:
+            self._transport.write(response)
         self._head.clear()
         self._left, self._chunked_tail = None, b""
 
