@@ -106,8 +106,7 @@ class Gateway:
         self._inflight: dict[int, tuple[float, str]] = {}
         # One thread: more would only take the interpreter's lock from the loop more often.
         self._cutter = ThreadPoolExecutor(1, "cut")
-        self._draining = asyncio.Event()
-        self._second = asyncio.Event()
+        self._draining, self._second = asyncio.Event(), asyncio.Event()
         self._tokens = tokens_of(settings, self._on_issuer_failure)
         self._parsed = Parsed()
         self._tls = tls_of(settings.server)
@@ -361,10 +360,10 @@ class Gateway:
         dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
         return await explain(HeapBody(body), head, dialect, self._ports, self.world)
 
-    def _render_metrics(self) -> bytes:
+    def _render_metrics(self, accept: str) -> tuple[bytes, str]:
         """Called in the admin thread."""
         self._recorder.flush()
-        return self._metrics.render()
+        return self._metrics.exposition(accept)
 
     def _gauges(self) -> Iterator[Sample]:
         """Called in the admin thread: reads only what is swapped whole or is a plain number."""
@@ -373,7 +372,7 @@ class Gateway:
                 now_s=self._clock.now_s(),
                 inflight=list(self._inflight.values()),
                 media=self._media.facts(),
-                fetched_bytes=self._fetcher.kept_bytes,
+                fetched=self._fetcher.facts(),
                 views=self._upstream.everybody(),
                 fleet=self._upstream.fleet(),
                 tenants=self.world.policies.tenants,
@@ -383,6 +382,7 @@ class Gateway:
                 log_lines_dropped=self._log.dropped,
                 reload_ok=self._reloader.ok,
                 reloaded_at=self._reloader.changed_at_s,
+                reloads=self._reloader.counts,
                 draining=self._draining.is_set(),
                 codec_backend=self._codec_backend,
                 kv_events=self._upstream.kv_events,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from gateway import __version__
 from gateway.dialects import DIALECTS
 from gateway.media.confine import Layer
+from gateway.media.fetch import FetchFacts
 from gateway.media.service import MediaFacts
 from gateway.policy.policyset import TenantPolicy
 from gateway.ports import Clock
@@ -70,7 +71,7 @@ class Moment:
     now_s: float
     inflight: Sequence[tuple[float, str]]
     media: MediaFacts
-    fetched_bytes: int
+    fetched: FetchFacts
     views: Sequence[BackendView]
     fleet: FleetFacts
     tenants: Mapping[TenantId, TenantPolicy]
@@ -80,6 +81,7 @@ class Moment:
     log_lines_dropped: int
     reload_ok: bool
     reloaded_at: float
+    reloads: Mapping[str, int]
     draining: bool
     codec_backend: str
     kv_events: KvEvents | None = None
@@ -92,7 +94,9 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     ages_s = (moment.now_s - started_s for started_s, _ in moment.inflight)
     yield "oldest_request_seconds", (), max(ages_s, default=0.0)
     yield from _media_gauges(moment.media)
-    yield "fetched_cache_bytes", (), moment.fetched_bytes
+    yield "fetched_cache_bytes", (), moment.fetched.kept_bytes
+    for result, count in moment.fetched.results.items():
+        yield "fetches_total", (result,), count
     yield "log_lines_dropped_total", (), moment.log_lines_dropped
     yield "budget_waiting_requests", (), moment.waiting_requests
     yield from _tenant_gauges(moment)
@@ -107,6 +111,8 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     yield from _standing_gauges(moment.fleet)
     yield "config_last_reload_successful", (), float(moment.reload_ok)
     yield "config_last_reload_success_timestamp_seconds", (), moment.reloaded_at
+    for result, count in moment.reloads.items():
+        yield "config_reloads_total", (result,), count
     yield "draining", (), float(moment.draining)
     yield "build_info", (__version__, moment.codec_backend), 1.0
 

@@ -38,6 +38,7 @@ class Reloader:
         self.world = load(settings, None)
         self.ok = True
         self.changed_at_s = time.time()
+        self.counts = {"ok": 0, "failed": 0}
 
     async def reload(self) -> list[str]:
         """Take the next snapshot into force. Returns the problems; with any of them nothing has changed."""
@@ -56,6 +57,7 @@ class Reloader:
                 self._log.configure(settings.log.level, access=settings.log.access)
                 self.changed_at_s = time.time()
             self.ok = not problems
+            self.counts["ok" if self.ok else "failed"] += 1
             self._log.event("info" if self.ok else "error", "reload", ok=self.ok, problems=problems)
             return problems
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gateway.gauges import Canary, Moment, gauges, store_observer
+from gateway.media.fetch import FetchFacts
 from gateway.media.job import PoolFacts
 from gateway.media.service import MediaFacts
 from gateway.policy.policyset import builtin_policies
@@ -28,7 +29,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         now_s=100.0,
         inflight=inflight,
         media=MediaFacts(POOL, 10, 20, 1, 2, 30),
-        fetched_bytes=40,
+        fetched=FetchFacts(40, {"ok": 3, "failed": 1}),
         views=views,
         fleet=FleetFacts(
             (SourceState("dns", ok=False, backends=(A,), failures=2, problem="no answer"),),
@@ -45,6 +46,7 @@ def moment(*views: BackendView, inflight: tuple[tuple[float, str], ...] = ()) ->
         log_lines_dropped=5,
         reload_ok=True,
         reloaded_at=1_000.0,
+        reloads={"ok": 2, "failed": 1},
         draining=False,
         codec_backend="vips",
     )
@@ -72,6 +74,7 @@ def test_the_oldest_request_is_told_by_its_age() -> None:
     assert told["pool_restarts_total", ("crash",)] == 4
     assert told["budget_reserved_tokens", ("default",)] == 77
     assert told["budget_waiting_requests", ()] == 6
+    assert (told["fetches_total", ("failed",)], told["config_reloads_total", ("ok",)]) == (1, 2)
 
 
 def test_a_shared_store_is_told_of_where_there_is_one() -> None:

@@ -84,6 +84,7 @@ async def test_files_that_are_empty_for_a_moment_open_nothing(tmp_path: Path, lo
     fresh[0] = Settings()
     assert await reloader.reload() == ["policies: no folder is named any more; to serve without policies, restart"]
     assert (reloader.world, reloader.ok) == (before, False)
+    assert reloader.counts == {"ok": 0, "failed": 2}
     fresh[0] = settings
     assert await reloader.reload() == []
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from gateway.telemetry.metrics import CONTENT_TYPE
-
 LIVE_BEAT_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class AdminView:
     """What the admin port may ask. All callables are cheap, thread-safe reads, except those named ``ask_*``.
+
+    ``render_metrics`` takes the header Accept and gives the page with its content type.
 
     ``notes`` are what ``/readyz?verbose`` tells beside its checks; they make nothing unready.
 
@@ -31,7 +31,7 @@ class AdminView:
 
     beat_age_s: Callable[[], float]
     readiness: Callable[[], dict[str, bool]]
-    render_metrics: Callable[[], bytes]
+    render_metrics: Callable[[str], tuple[bytes, str]]
     config: Callable[[], dict[str, object]]
     drain: Callable[[], object]
     ask_reload: Callable[[], Awaitable[list[str]]]
@@ -102,8 +102,9 @@ class AdminServer:
         ready = all(checks.values())
         return _plain(ok=ready, checks=checks, verbose="verbose" in request.query, notes=self._view.notes())
 
-    async def _metrics(self, request: web.Request) -> web.Response:  # noqa: ARG002  # aiohttp's handler signature
-        return web.Response(body=self._view.render_metrics(), headers={"Content-Type": CONTENT_TYPE})
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body, content_type = self._view.render_metrics(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _config(self, request: web.Request) -> web.Response:
         self._authorise(request)

@@ -33,6 +33,9 @@ _NOT_IN_TIME = "The image did not arrive in time from its address."
 # Codings that leave the bytes as they are; aws-chunked is a left-over of uploads that S3 hands out with the object.
 _PLAIN_CODINGS = frozenset({"", "identity", "aws-chunked"})
 
+# How a fetch ended, by the code of its error; any other is a limit's.
+_RESULTS = {SourceBlocked.code: "blocked", SourceFailed.code: "failed", SourceTooLarge.code: "too_large"}
+
 _FlightKey = tuple[str, str, tuple[str, ...] | None, int]
 
 
@@ -55,6 +58,14 @@ class FetchSettings:
     ca_file: str | None = None
     public_networks: tuple[str, ...] = ()
     static_hosts: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchFacts:
+    """For whoever counts: what kept files take, and fetches by how they ended."""
+
+    kept_bytes: int
+    results: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +152,11 @@ class Fetcher:
         self._session: aiohttp.ClientSession | None = None
         self._kept = KeptFiles(settings.cache_bytes, settings.cache_max_age_s)
         self._flights: SingleFlight[_FlightKey, bytes] = SingleFlight(_is_about_the_file)
+        self._results = dict.fromkeys(("ok", *_RESULTS.values(), "refused"), 0)
 
-    @property
-    def kept_bytes(self) -> int:
-        """What the kept files take."""
-        return self._kept.held_bytes
+    def facts(self) -> FetchFacts:
+        """Cheap, in any thread."""
+        return FetchFacts(self._kept.held_bytes, self._results)
 
     async def start(self) -> None:
         """Open the client. No connection is kept between fetches, so none is shared between tenants.
@@ -200,7 +211,7 @@ class Fetcher:
         def begin() -> Work[bytes]:
             nonlocal leads
             leads = True
-            return Work(self._fetch(target, asked, deadline_s), _hold_nothing)
+            return Work(self._counted(target, asked, deadline_s), _hold_nothing)
 
         key = (tenant, target.url, hosts, max_bytes)
         try:
@@ -211,6 +222,15 @@ class Fetcher:
             raise SourceFailed(_NOT_IN_TIME) from None
         if not leads:
             take(len(file))
+        return file
+
+    async def _counted(self, target: netguard.Target, asked: _Asked, deadline_s: float) -> bytes:
+        try:
+            file = await self._fetch(target, asked, deadline_s)
+        except GatewayError as error:
+            self._results[_RESULTS.get(error.code, "refused")] += 1
+            raise
+        self._results["ok"] += 1
         return file
 
     async def _fetch(self, target: netguard.Target, asked: _Asked, deadline_s: float) -> bytes:

@@ -8,38 +8,50 @@ are rendered in the admin thread, and have no ``_created`` series. Not decided h
 from __future__ import annotations
 
 import itertools
+import time
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, Exemplar, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from gateway.telemetry.catalogue import DECLARATIONS, Declaration, Kind
 
-CONTENT_TYPE = prometheus_client.CONTENT_TYPE_LATEST
 Sample = tuple[str, tuple[str, ...], float]
+Bucket = tuple[str, float] | tuple[str, float, Exemplar]
 
 
 class _Counts:
     """One histogram child. Plain numbers, not the library's locked values: every request touches twenty of them."""
 
-    __slots__ = ("bounds", "counts", "total")
+    __slots__ = ("bounds", "counts", "exemplars", "total")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         self.total = 0.0
+        self.exemplars: dict[int, Exemplar] | None = None
 
     def observe(self, value: float) -> None:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.total += value
 
-    def buckets(self) -> list[tuple[str, float]]:
+    def exemplify(self, value: float, exemplar: Exemplar) -> None:
+        if self.exemplars is None:
+            self.exemplars = {}
+        self.exemplars[bisect_left(self.bounds, value)] = exemplar
+
+    def buckets(self) -> list[Bucket]:
         """Cumulative counts by upper bound, as the exposition format has them."""
         names = [*(str(bound) for bound in self.bounds), "+Inf"]
-        return list(zip(names, itertools.accumulate(self.counts), strict=True))
+        pairs = zip(names, itertools.accumulate(self.counts), strict=True)
+        if self.exemplars is None:
+            return list(pairs)
+        exemplars = dict(self.exemplars)
+        return [(*pair, exemplars[at]) if at in exemplars else pair for at, pair in enumerate(pairs)]
 
 
 class Metrics:
@@ -100,6 +112,10 @@ class Metrics:
                 counts.counts[bisect_left(counts.bounds, value)] += 1
                 counts.total += value
 
+    def exemplify(self, name: str, value: float, *labels: str, trace_id: str) -> None:
+        """Name the trace behind a value that was observed just now; the newest of each bucket is told (OpenMetrics)."""
+        self._histograms[(name, *labels)].exemplify(value, Exemplar({"trace_id": trace_id}, value, time.time()))
+
     def _check(self, name: str, labels: tuple[str, ...], kind: Kind) -> None:
         d = self._declared[name]
         if d.kind is not kind or d.sampled or len(labels) != len(d.labels):
@@ -126,6 +142,11 @@ class Metrics:
     def render(self) -> bytes:
         """All metrics in Prometheus' text format."""
         return prometheus_client.generate_latest(self.registry)
+
+    def exposition(self, accept: str) -> tuple[bytes, str]:
+        """All metrics, and the content type: OpenMetrics, with exemplars, where the header ``accept`` asks for it."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
 
     def _families(self) -> Iterable[Metric]:
         self._forget()

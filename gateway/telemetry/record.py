@@ -106,9 +106,14 @@ class ExchangeRecorder:
             m.inc("errors_total", x.code)
         ended = x.ended_s if x.ended_s is not None else x.started_s
         if x.dialect not in _ONLY_REFUSED:
-            m.observe("request_duration_seconds", ended - x.started_s, x.dialect, "true" if x.stream else "false")
+            stream = "true" if x.stream else "false"
+            m.observe("request_duration_seconds", ended - x.started_s, x.dialect, stream)
+            if x.trace_id is not None:
+                m.exemplify("request_duration_seconds", ended - x.started_s, x.dialect, stream, trace_id=x.trace_id)
         if x.first_byte_s is not None and x.stream:  # of any other answer the whole duration says as much
             m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
+            if x.trace_id is not None:
+                m.exemplify("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect, trace_id=x.trace_id)
         images = x.images_passed + x.images_shrunk + x.images_recoded
         stages = stage_totals(x.stages)
         not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS

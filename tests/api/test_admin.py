@@ -36,7 +36,7 @@ class State:
         return AdminView(
             beat_age_s=lambda: self.beat_age_s,
             readiness=lambda: self.checks,
-            render_metrics=lambda: b"# HELP x y\n",
+            render_metrics=lambda accept: (b"# HELP x y\n", "text/plain; asked=" + accept),
             config=lambda: {"server": {"port": 1}},
             drain=lambda: self.asked.append("drain"),
             ask_reload=self.reload,
@@ -80,8 +80,8 @@ def test_ready_while_every_check_passes_and_verbose_says_which_does_not() -> Non
 
 def test_metrics_and_config() -> None:
     with admin(State()) as client:
-        answer = client.get("/metrics")
-        assert (answer.content, answer.headers["content-type"].split(";")[0]) == (b"# HELP x y\n", "text/plain")
+        answer = client.get("/metrics", headers={"Accept": "x"})
+        assert (answer.content, answer.headers["content-type"]) == (b"# HELP x y\n", "text/plain; asked=x")
         assert client.get("/-/config").json() == {"server": {"port": 1}}
 
 

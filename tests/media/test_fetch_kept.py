@@ -20,7 +20,8 @@ async def test_a_fresh_file_is_not_asked_for_again() -> None:
         url = f"http://{NAME}:{there.port}/x"
         assert [await get(client, url) for _ in range(3)] == [PNG] * 3
         assert there.targets == ["/x"]
-        assert client.kept_bytes == len(PNG)
+        assert client.facts().kept_bytes == len(PNG)
+        assert client.facts().results["ok"] == 3
 
 
 async def test_an_answer_without_lifetime_and_validator_is_fetched_each_time() -> None:
@@ -28,7 +29,7 @@ async def test_an_answer_without_lifetime_and_validator_is_fetched_each_time() -
         for _ in range(2):
             await get(client, f"http://{NAME}:{there.port}/x")
         assert len(there.heads) == 2
-        assert client.kept_bytes == 0
+        assert client.facts().kept_bytes == 0
 
 
 async def test_a_stale_file_is_asked_about_and_used_when_it_has_not_changed() -> None:

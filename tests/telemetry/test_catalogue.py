@@ -10,6 +10,7 @@ import pytest
 
 import gateway.app
 import gateway.gauges
+import gateway.sharing
 import gateway.telemetry
 from gateway.telemetry.catalogue import DECLARATIONS, PREFIX, Kind
 
@@ -17,11 +18,12 @@ BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
 # Label names whose values come from a closed set of ours, or from configuration.
 CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "change", "direction", "family",
           "layer", "operation", "reason", "kind", "decision", "rule", "result", "engine", "version",
-          "codec_backend", "role", "end", "state"}  # fmt: skip
+          "codec_backend", "role", "end", "state", "way"}  # fmt: skip
 CONFIGURED = {"source", "tenant", "backend"}
 CALLERS = [
     Path(gateway.app.__file__),
     Path(gateway.gauges.__file__),
+    Path(gateway.sharing.__file__),
     *Path(gateway.telemetry.__file__).parent.glob("*.py"),
 ]
 

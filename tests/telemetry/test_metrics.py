@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from gateway.telemetry.catalogue import DECLARATIONS, Kind
-from gateway.telemetry.metrics import CONTENT_TYPE, Metrics, Sample
+from gateway.telemetry.metrics import Metrics, Sample
 
 
 def samples() -> Iterator[Sample]:
@@ -41,7 +42,27 @@ def test_a_scraper_reads_every_metric_with_its_help_and_type() -> None:
         for sample in family.samples:
             assert set(sample.labels) - {"le"} == set(declaration.labels)
     assert "_created" not in text
-    assert CONTENT_TYPE.startswith("text/plain")
+
+
+def test_who_asks_for_openmetrics_gets_it_with_the_traces_behind_slow_requests() -> None:
+    metrics = Metrics()
+    for seconds, trace in ((0.3, "a" * 32), (0.4, "b" * 32), (45.0, "c" * 32)):
+        metrics.observe("request_duration_seconds", seconds, "openai_chat", "true")
+        metrics.exemplify("request_duration_seconds", seconds, "openai_chat", "true", trace_id=trace)
+    text, kind = metrics.exposition("")
+    assert kind.startswith("text/plain")
+    assert b"trace_id" not in text
+    text, kind = metrics.exposition("application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3")
+    assert kind.startswith("application/openmetrics-text")
+    assert text.endswith(b"# EOF\n")
+    parsed = openmetrics(text.decode())  # type: ignore[no-untyped-call]  # the library's parser has no types
+    families = {family.name: family for family in parsed}
+    told = {
+        sample.labels["le"]: (sample.exemplar.labels["trace_id"][0], sample.exemplar.value)
+        for sample in families["vlmgw_request_duration_seconds"].samples
+        if sample.exemplar is not None
+    }
+    assert told == {"0.5": ("b", 0.4), "60.0": ("c", 45.0)}
 
 
 def test_no_series_stands_twice_on_the_page() -> None:

@@ -29,6 +29,7 @@ from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
 from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket, upstream_result
 from gateway.types import Change, EngineKind, MediumKind, RequestId, TokenEstimate, Usage
+from gateway.upstream.outliers import Why
 from tests.journey.driver import drive
 from tests.journey.scenes import DATA_URL, SETTINGS, body
 from tests.journey.test_journey import STAGES
@@ -300,7 +301,9 @@ def worst_gauges(names: Sequence[str], fleet: Sequence[str]) -> Iterator[Sample]
         for each in values
     )
     yield from ((metric.name, (), 1.0) for metric in DECLARATIONS if metric.sampled and not metric.labels)
-    for name, labels in (("pool_restarts_total", 12), ("sandbox_layer", 4), ("requests_inflight", 9)):
+    yield from (("backend_ejections_total", (each, why.value), 1.0) for each in fleet for why in Why)
+    few = {"pool_restarts_total": 12, "sandbox_layer": 4, "requests_inflight": 9, "fetches_total": 5}
+    for name, labels in (few | {"config_reloads_total": 2}).items():
         yield from ((name, (str(label),), 1.0) for label in range(labels))
 
 
