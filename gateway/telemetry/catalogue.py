@@ -14,6 +14,7 @@ from gateway.telemetry.declaration import gauge as _gauge
 from gateway.telemetry.declaration import histogram as _histogram
 from gateway.telemetry.declaration import sampled_counter as _sampled_counter
 from gateway.telemetry.kv_event_metrics import KV_EVENT_METRICS
+from gateway.telemetry.media_metrics import MEDIA_METRICS
 from gateway.telemetry.standing_metrics import STANDING_METRICS
 
 __all__ = ["DECLARATIONS", "OTHER", "PREFIX", "WORK_BUCKETS", "Declaration", "Kind"]
@@ -119,81 +120,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Does a client try to steer the engine?",
         "Talk to the tenant.",
     ),
-    _gauge("pool_workers", "Living image workers.", "Are workers alive?", "Look at pool_restarts_total."),
-    _gauge("pool_busy", "Image workers at work.", "Is the pool full?", "Scale out."),
-    _gauge("pool_queued", "Images waiting for a worker.", "Is the pool full?", "Scale out."),
-    _gauge(
-        "pool_line_seconds", "Work expected of all that waits, for one worker.", "How long is the line?", "Scale out."
-    ),
-    _gauge(
-        "pool_reserved_bytes",
-        "Memory that running jobs are predicted to need.",
-        "Is memory what jobs wait for?",
-        "Lower max_input_pixels of a policy, or scale out.",
-    ),
-    _histogram("pool_wait_seconds", "Time an image waited for a worker.", "Is the pool full?", "Scale out."),
-    _histogram(
-        "pool_task_seconds", "Work on one image.", "Which work is slow?", "Look at formats and sizes.", "operation"
-    ),
-    _sampled_counter(
-        "pool_restarts_total",
-        "Workers replaced.",
-        "Who sends bombs, do codecs leak, does an image break in (forbidden)?",
-        "Find the tenant in the access log.",
-        "reason",
-    ),
-    _gauge(
-        "sandbox_layer",
-        "Whether a wall stands around image workers: user, landlock, descriptors, seccomp.",
-        "Are workers confined?",
-        "Read the started line of the log, or run doctor.",
-        "layer",
-    ),
-    _gauge("pool_memory_bytes", "Resident memory of all workers.", "Do workers grow?", "Lower worker_memory_bytes."),
-    _gauge(
-        "body_memory_bytes", "Shared memory held by bodies in flight.", "Do large bodies pile up?", "Raise slab_bytes."
-    ),
-    _counter("prepared_cache_queries_total", "Look-ups in the prepared-image cache.", "Does the cache help?", "None."),
-    _counter(
-        "prepared_cache_hits_total",
-        "Hits in the prepared-image cache.",
-        "Does the cache help?",
-        "Raise prepared_cache_bytes.",
-    ),
-    _sampled_counter(
-        "shared_cache_queries_total", "Look-ups among prepared images in Redis.", "Does it help?", "None."
-    ),
-    _sampled_counter(
-        "shared_cache_hits_total",
-        "Hits among prepared images in Redis.",
-        "Does it help?",
-        "Raise media.shared_cache_bytes, or set 0.",
-    ),
-    _gauge("prepared_cache_bytes", "Size of the prepared-image cache.", "Does the cache help?", "Raise its limit."),
-    _sampled_counter(
-        "fetches_total",
-        "Remote images that were fetched, kept files among them, by how that ended: ok, blocked (no public or allowed "
-        "address), failed, too_large, refused (by a limit of the policy).",
-        "Do image sources answer?",
-        "Ask the tenants whose images fail (access log, code source_failed); blocked: read the line's detail.",
-        "result",
-    ),
-    _gauge("fetched_cache_bytes", "Fetched files that are kept.", "Do kept files help?", "Raise fetch.cache_bytes."),
-    _counter(
-        "clips_total",
-        "Videos and sounds that were looked at, by what was done.",
-        "Are videos sampled, or passed as files?",
-        "The rule `video`.",
-        "kind",
-        "action",
-    ),
-    _counter("clip_bytes_total", "Bytes of videos and sounds.", "How heavy are they?", "max_video_bytes.", "direction"),
-    _counter(
-        "video_token_drift_total",
-        "Responses whose video tokens were not those expected.",
-        "Are videos counted right?",
-        "Set the model's video_frames and video_frames_per_s to what the engine was started with.",
-    ),
+    *MEDIA_METRICS,
     _counter("estimated_tokens_total", "Estimated tokens.", "What did we expect?", "None.", "kind"),
     _histogram(
         "estimate_ratio",
