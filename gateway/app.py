@@ -32,7 +32,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import Ports, World, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
-from gateway.gauges import Canary, Moment, gauges, store_observer
+from gateway.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.handover import answer_prepared
 from gateway.journey import travel
 from gateway.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
@@ -127,7 +127,7 @@ class Gateway:
             has_room=room_on(self._upstream.views, settings.upstream.kv_fill, limited=has_limits(settings)),
         )
         self._upstream.tell_room(self._budgets.look_again)
-        self._hints = open_hints(settings, self._upstream, self._clock, self._log, self._metrics)
+        self._hints = open_hints(settings, self._upstream, self._clock, self._log, hint_counter(self._metrics))
         self._recorder = ExchangeRecorder(
             self._metrics,
             self._log,

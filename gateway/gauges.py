@@ -64,6 +64,11 @@ def store_observer(metrics: Metrics) -> Observe:
     return observe
 
 
+def hint_counter(metrics: Metrics) -> Callable[[str, int], None]:
+    """Counts images whose place was told to replicas or heard from them."""
+    return lambda direction, images: metrics.inc("image_hints_total", direction, by=images)
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
     """The facts behind one scrape. ``inflight`` holds (start by the clock, dialect) of every exchange."""

@@ -14,12 +14,11 @@ from gateway.config.settings import Settings
 from gateway.ports import Clock
 from gateway.state.redis import RedisWire
 from gateway.state.redis_cache import CacheLimits, RedisCache
-from gateway.state.redis_hints import RedisHints
+from gateway.state.redis_hints import Count, RedisHints
 from gateway.state.scripts import SCRIPTS
 from gateway.state.settings import RedisMode, RedisSettings
 from gateway.state.shared import Observe, SharedStore
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.metrics import Metrics
 from gateway.upstream.service import UpstreamService
 
 
@@ -88,16 +87,14 @@ def shared_budgets(settings: Settings, clock: Clock, log: JsonLog, observe: Obse
 
 
 def open_hints(
-    settings: Settings, upstream: UpstreamService, clock: Clock, log: JsonLog, metrics: Metrics
+    settings: Settings, upstream: UpstreamService, clock: Clock, log: JsonLog, count: Count
 ) -> RedisHints | None:
     """What replicas tell each other of images, not yet started; None where there is no Redis, or no wish for it."""
     store = redis_settings(settings)
     if store is None or not settings.redis.share_hints:
         return None
     say = partial(log.event, "warning", store="hints")
-    hints = RedisHints.open(
-        store, clock, random.random, say, upstream.hear, lambda way, by: metrics.inc("image_hints_total", way, by=by)
-    )
+    hints = RedisHints.open(store, clock, random.random, say, upstream.hear, count)
     upstream.on_images = hints.tell
     return hints
 

@@ -237,7 +237,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Images whose place was told to other replicas, or heard from them, through Redis.",
         "Do replicas know of each other?",
         "Look at the log line store_away of store hints.",
-        "way",
+        "direction",
     ),
     _counter(
         "legs_total",

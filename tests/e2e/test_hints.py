@@ -47,7 +47,7 @@ def ask(gateway: Gateway, picture: str) -> str:
 def test_images_stay_where_another_replica_has_sent_them(fleet: tuple[Engine, list[Gateway]]) -> None:
     old, (first, second) = fleet
     assert {ask(first, picture) for picture in PICTURES} == {old.name}
-    until(lambda: second.metric("image_hints_total", way="heard") == len(PICTURES), "hints")
-    assert first.metric("image_hints_total", way="told") == len(PICTURES)
+    until(lambda: second.metric("image_hints_total", direction="heard") == len(PICTURES), "hints")
+    assert first.metric("image_hints_total", direction="told") == len(PICTURES)
     assert {ask(second, picture) for picture in PICTURES} == {old.name}
     assert second.metric("affinity_hits_total") == len(PICTURES)

@@ -18,7 +18,7 @@ from gateway.dialects import DIALECTS
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import Exhausted, RateExceeded, all_errors
 from gateway.exchange import outcome_of
-from gateway.gauges import store_observer
+from gateway.gauges import hint_counter, store_observer
 from gateway.journey import travel
 from gateway.models.families import FAMILIES
 from gateway.quota.claim import Unit
@@ -237,6 +237,9 @@ def test_a_line_never_holds_a_payload_a_key_or_a_query(name: str) -> None:
     assert "QUJD" not in line
 
 
+LEG_ENDS = ("done", "refused", "failed", "remembered", "whole")
+
+
 def worst_fleet(tenants: int, backends: int) -> bytes:
     """Everything that can be counted has been, for so many tenants and backends that serve a family each."""
     names = [f"tenant-{number}" for number in range(tenants)]
@@ -251,6 +254,7 @@ def worst_fleet(tenants: int, backends: int) -> bytes:
         images_recoded=1, images_omitted=1, stripped_fields=("x",), cache_queries=1, decision_reason="affinity",
         clips={(kind.value, action): 1 for kind in MediumKind for action in ("passed", "sampled", "inlined")},
         retry_reasons=["connect", "refused", "draining", "body_not_sent"],
+        legs=dict.fromkeys(itertools.product(("encoder", "prefill"), LEG_ENDS), 1),
     )  # fmt: skip
     for outcome in OUTCOMES:
         for tenant in [*names, "made-up"]:
@@ -282,6 +286,8 @@ def count_failures(recorder: ExchangeRecorder, plain: ExchangeRecord, fleet: Seq
 
 
 def count_the_rest(metrics: Metrics) -> None:
+    for direction in ("told", "heard"):
+        hint_counter(metrics)(direction, 1)
     observe = store_observer(metrics)
     for script in SCRIPTS:
         for result in ("ok", "closed", "denied", "down", "refused", "timeout"):
