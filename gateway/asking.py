@@ -78,7 +78,20 @@ def key_of(policy: EffectivePolicy, content: Content, estimate: TokenEstimate, *
         chain.tokens,
         scope=_seed(policy.tenant),
         home=chain.home,
+        ends=_ends(facts, chain),
     )
+
+
+def _ends(facts: Sequence[SourceFacts], chain: Chain) -> tuple[int, ...]:
+    """Where the images end in the prompt, as long as they come in its order."""
+    known = dict(reversed(chain.ends))  # of a picture that is there twice, the first
+    ends: list[int] = []
+    for fact in facts:
+        end = known.get(fact.placement)
+        if end is None or (ends and end < ends[-1]):
+            break
+        ends.append(end)
+    return tuple(ends)
 
 
 def _chain(policy: EffectivePolicy, content: Content, estimate: TokenEstimate) -> Chain:

@@ -39,6 +39,7 @@ from gateway.policy.policyset import PolicySet, build_policy_set
 from gateway.policy.visible import ModelAlias
 from gateway.prompts.service import Prompts
 from gateway.record import RequestHead
+from gateway.routing.ask import Profile, Weights
 from gateway.types import BackendRole, EngineKind, TaskName, TenantId
 from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.upstream.outliers import OutlierRules
@@ -168,6 +169,13 @@ def _prompts(settings: Settings, earlier: World | None) -> Prompts:
     return Prompts(tokenizers, loaded, keeps_tokens=kv_events_settings(settings) is not None)
 
 
+def routing_profile(settings: Settings) -> Profile:
+    """The decision's weights and bounds."""
+    r = settings.routing
+    weights = Weights(r.queue_weight, r.work_weight, r.running_weight, r.home_weight)
+    return Profile(load_factor=r.load_factor, spare_requests=max(1.0, r.spare_requests), weights=weights)
+
+
 def load_world(
     settings: Settings,
     key: bytes,
@@ -211,6 +219,7 @@ def load_world(
         cache_salt=lambda tenant, user: cache_salt(key, tenant, user),
         identify=identify_by(key),
         prompts=_prompts(settings, earlier),
+        routing=routing_profile(settings),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from gateway.config.backends import BackendConfig, SourceConfig
 from gateway.config.declaring import setting
 from gateway.config.routes import RouteConfig
+from gateway.config.routing import RoutingConfig
 from gateway.config.server import ServerSettings
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ModelConfig",
     "RedisConfig",
     "RouteConfig",
+    "RoutingConfig",
     "ServerSettings",
     "Settings",
     "SourceConfig",
@@ -292,6 +294,7 @@ class Settings:
     models: dict[str, ModelConfig] = setting({}, "Overrides per served model name.", reload=True)
     policies: str | None = setting(None, "Directory of policy files; built-in defaults without it.", reload=True)
     upstream: UpstreamConfig = field(default_factory=UpstreamConfig)
+    routing: RoutingConfig = field(default_factory=RoutingConfig)
     media: MediaConfig = field(default_factory=MediaConfig)
     fetch: FetchConfig = field(default_factory=FetchConfig)
     identity: IdentityConfig = field(default_factory=IdentityConfig)

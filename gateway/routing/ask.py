@@ -89,14 +89,14 @@ class Weights:
 
     ``queue`` and ``work`` together are the expected time to the first token. ``work`` counts above 1 because what a
     backend does again it does instead of other requests' work: they wait for it too. ``running`` is what decoding
-    beside costs. ``home`` is how likely the content's home holds it although we never sent it there (another gateway
-    may have).
+    beside costs. ``home`` is how likely the content's home holds what another replica was given and we were not, times
+    the share of the engines' work that is others'.
     """
 
     queue: float = 1.0
-    work: float = 2.0
+    work: float = 4.0
     running: float = 1.0
-    home: float = 0.25
+    home: float = 0.8
 
 
 DEFAULT_WEIGHTS = Weights()
@@ -118,7 +118,7 @@ class Profile:
     prefill_s_per_token: float = 1e-4
     encode_s_per_patch: float = 2e-5
     running_s: float = 1e-3
-    load_factor: float = 1.15
-    spare_requests: float = 8.0
+    load_factor: float = 1.1
+    spare_requests: float = 3.0
     retry_after_s: float = 1.0
     weights: Weights = DEFAULT_WEIGHTS

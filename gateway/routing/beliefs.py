@@ -26,7 +26,9 @@ class Beliefs:
         found = self._index.holdings(key)
         if self._exact is not None:
             for backend, tokens in self._exact.prefix_tokens(key).items():
-                found[backend] = replace(found.get(backend, NOTHING), prefix_tokens=tokens, exact=True)
+                held = found.get(backend, NOTHING)
+                patches = max(held.encode_patches, key.covered(tokens)[1])
+                found[backend] = replace(held, encode_patches=patches, prefix_tokens=tokens, exact=True)
         return found
 
     def learn(self, backend: BackendName, key: RouteKey, room: Room = UNKNOWN_ROOM) -> None:

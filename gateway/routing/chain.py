@@ -38,11 +38,15 @@ class Medium:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """``links`` and the prompt tokens up to each; ``home`` stays from the first user message on."""
+    """``links`` and the prompt tokens up to each; ``home`` stays from the first user message on.
+
+    ``ends`` are the tokens up to the end of each medium, by its digest.
+    """
 
     links: tuple[int, ...] = ()
     tokens: tuple[int, ...] = ()
     home: int | None = None
+    ends: tuple[tuple[bytes, int], ...] = ()
 
 
 def chain_of(
@@ -65,7 +69,8 @@ def chain_of(
             walk.home = spread(walk.first) if walk.first is not None else walk.hash.intdigest()
     ratio = text_tokens / walk.text_bytes if walk.text_bytes else 0.0
     tokens = [int(text * ratio) + medium for text, medium in walk.places]
-    return Chain(tuple(walk.links), tuple(tokens), walk.home)
+    ends = tuple([(digest, int(text * ratio) + medium) for digest, text, medium in walk.met])
+    return Chain(tuple(walk.links), tuple(tokens), walk.home, ends)
 
 
 class _Walk:
@@ -78,6 +83,7 @@ class _Walk:
         self.text_bytes = 0
         self.home: int | None = None
         self.first: bytes | None = None
+        self.met: list[tuple[bytes, int, int]] = []
         self._media_tokens = 0
         self._linked = 0
         self._view = view
@@ -144,6 +150,7 @@ class _Walk:
         self._media_tokens += medium.tokens
         if self.first is None:
             self.first = medium.digest
+        self.met.append((medium.digest, self.text_bytes, self._media_tokens))
         self._link()
 
     def _unknown(self, node: LongString) -> None:

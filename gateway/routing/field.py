@@ -25,8 +25,11 @@ ALL_OF = 48
 HOMES, SAMPLE, HOLDERS = 4, 24, 48
 # A patch of the vision encoder against a token of prefill, by the seeds of `ask.Profile`.
 PATCHES_PER_TOKEN = 5
-# What a request asks of a backend besides its prefill: it decodes, and keeps others from doing so.
-DECODE_SHARE = 0.25
+# A token of output against one of prefill: a step of 20 ms for some 32 requests is 0.6 ms each. How long an answer gets
+# nobody knows before; limits are often set high, so no more than this is counted.
+DECODE_TOKENS, OUTPUT_TOKENS_LIMIT = 6, 256
+# A replica among many has too few requests of its own to tell chance from load: what others agree on may run ahead.
+HOME_SPARE = 32
 
 
 def home_key(ask: RouteAsk) -> int | None:
@@ -53,9 +56,9 @@ def shortlist(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings) -
     return [views[index] for index in sorted(chosen)]
 
 
-def work_tokens(prompt_tokens: int, patches: int, kv_tokens: int) -> int:
+def work_tokens(prefill_tokens: int, patches: int, output_tokens: int) -> int:
     """A request's whole work as prefill tokens: what a backend's recent work is counted in."""
-    return prompt_tokens + patches // PATCHES_PER_TOKEN + int(kv_tokens * DECODE_SHARE)
+    return prefill_tokens + patches // PATCHES_PER_TOKEN + DECODE_TOKENS * min(output_tokens, OUTPUT_TOKENS_LIMIT)
 
 
 def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile) -> Field:
@@ -76,7 +79,19 @@ def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, pr
         else:
             rest, uncoded = max(0, prompt - holding.prefix_tokens), max(0, patches - holding.encode_patches)
             work_s.append(rest * prefill + uncoded * encode)
-    return Field(ask, profile, views, held, queue_s, work_s)
+    likelihood = 0.0 if home_key(ask) is None else profile.weights.home * others_share(views)
+    return Field(ask, profile, views, held, queue_s, work_s, likelihood=likelihood)
+
+
+def others_share(views: Sequence[BackendView]) -> float:
+    """Which part of what engines have in hand is not ours, as far as they told: how much others send there."""
+    known = others = 0
+    for view in views:
+        in_hand = (view.engine_running or 0) + (view.engine_waiting or 0)
+        if in_hand and view.scraped_inflight_requests is not None:
+            known += in_hand
+            others += max(0, in_hand - view.scraped_inflight_requests)
+    return others / known if known else 0.0
 
 
 def usual_pace(views: Sequence[BackendView], profile: Profile) -> TokenPace:
@@ -98,16 +113,19 @@ def bounded(field: Field) -> Field:
     views, ask, profile = field.views, field.ask, field.profile
     count = len(views)
     recent = [view.recent_work_tokens for view in views]
-    work = work_tokens(ask.prompt_tokens, ask.key.encode_patches, ask.kv_tokens)
+    work = work_tokens(ask.prompt_tokens, ask.key.encode_patches, max(0, ask.kv_tokens - ask.prompt_tokens))
     bound = profile.load_factor * sum(recent) / count + work
+    key = home_key(ask)
     if max(recent) > bound:
         whole_s = max(field.work_s)
         spare = (profile.spare_requests - 1) * work
+        home = first(views, key) if key is not None and field.likelihood else -1
         fitting = [
             index
             for index in range(count)
             if recent[index] <= bound
             or (whole_s > 0 and recent[index] <= bound + spare * (1 - field.work_s[index] / whole_s))
+            or (index == home and recent[index] <= bound + HOME_SPARE * field.likelihood * work)
         ]
         if fitting and len(fitting) < count:
             field = replace(
@@ -117,5 +135,4 @@ def bounded(field: Field) -> Field:
                 queue_s=[field.queue_s[index] for index in fitting],
                 work_s=[field.work_s[index] for index in fitting],
             )
-    key = home_key(ask)
     return field if key is None else replace(field, home=first(field.views, key))

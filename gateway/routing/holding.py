@@ -6,6 +6,7 @@ is made (`chain`), how beliefs are kept (`beliefs` and the indexes behind it).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -23,7 +24,7 @@ class RouteKey:
     hashes of the prompt, each with everything before it; the link ``chain[i]`` ends ``chain_tokens[i]`` tokens into the
     prompt, rising. ``scope`` separates tenants whose images engines do not share. ``prompt`` has the engines' own
     blocks, where somebody publishes them and the prompt's token ids are known. ``home`` is what the content's homes go
-    by, where no image is.
+    by, where no image is. ``ends`` are the prompt tokens up to the end of each image, where that is known.
     """
 
     images: tuple[bytes, ...] = ()
@@ -34,11 +35,17 @@ class RouteKey:
     scope: int = 0
     prompt: PromptChains | None = field(default=None, compare=False, repr=False)
     home: int | None = None
+    ends: tuple[int, ...] = ()
 
     @property
     def encode_patches(self) -> int:
         """Patches of all images together."""
         return sum(self.patches)
+
+    def covered(self, prefix_tokens: int) -> tuple[int, int]:
+        """How many of the first images lie in a prefix, and their patches: who holds it encodes none of them."""
+        count = bisect_right(self.ends, prefix_tokens)
+        return count, sum(self.patches[:count])
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,19 +77,23 @@ class CacheIndex:
         counts: dict[int, int] = {}
         saved: dict[int, float] = {}
         names = self._names
+        covered = {number: key.covered(tokens) for number, tokens in prefixes.items()} if key.ends else {}
         for index, digest in enumerate(key.images):
             patches = key.patches[index] if index < len(key.patches) else 0
             for number, age in self._images.holders(image_content(digest, key.scope)):
                 counts[number] = counts.get(number, 0) + 1
+                if number in covered and index < covered[number][0]:
+                    continue
                 is_encoded = age < self._backends[names[number]].encoded_tokens
                 saved[number] = saved.get(number, 0.0) + (patches if is_encoded else patches * PROCESSED_SHARE)
-        found = {
-            names[number]: Holding(count, int(saved[number]), prefixes.pop(number, 0))
-            for number, count in counts.items()
+        return {
+            names[number]: Holding(
+                counts.get(number, 0),
+                int(saved.get(number, 0.0)) + (covered[number][1] if number in covered else 0),
+                prefixes.get(number, 0),
+            )
+            for number in counts.keys() | prefixes.keys()
         }
-        for number, tokens in prefixes.items():
-            found[names[number]] = Holding(0, 0, tokens)
-        return found
 
     def _prefixes(self, key: RouteKey) -> dict[int, int]:
         """The deepest link that each backend holds, in tokens."""

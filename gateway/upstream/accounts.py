@@ -56,7 +56,7 @@ class Load:
         self.prefill_tokens += cost.prefill_tokens
         self.encode_patches += cost.encode_patches
         self.advance(now_s)
-        self.recent_work_tokens += work_tokens(cost.prefill_tokens, cost.encode_patches, cost.kv_tokens)
+        self.recent_work_tokens += work_tokens(cost.prefill_tokens, cost.encode_patches, cost.output_tokens)
         account = OpenAccount(self, cost)
         if cost.first_token_s is not None:
             due_s = now_s + _LATE_FACTOR * cost.first_token_s + _LATE_S

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, RouteKey
@@ -42,3 +43,8 @@ def test_knowledge_overrules_belief_where_it_is_fresh() -> None:
     assert beliefs.holdings(KEY) == {A: Holding(2, 150), B: Holding(2, 150, 320, exact=True)}
     beliefs.forget(B)
     assert (beliefs.holdings(KEY)[B], exact.forgotten) == (Holding(0, 0, 320, exact=True), [B])
+
+
+def test_an_exact_prefix_spares_the_images_inside_it() -> None:
+    beliefs = Beliefs(10, Told())
+    assert beliefs.holdings(replace(KEY, ends=(100, 400)))[B] == Holding(0, 100, 320, exact=True)

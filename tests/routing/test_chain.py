@@ -75,6 +75,7 @@ def test_an_image_is_a_link_by_its_digest_and_the_home_of_what_begins_with_it() 
     assert not set(one.links) & set(other.links)
     assert one.home == spread(b"1" * 16)
     assert any(700 <= tokens <= 710 for tokens in one.tokens)
+    assert [(digest, 700 <= end <= 710) for digest, end in one.ends] == [(b"1" * 16, True)]
 
 
 def test_what_comes_later_is_no_home() -> None:

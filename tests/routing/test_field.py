@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from gateway.routing.field import (
     bounded,
     field_of,
     home_key,
+    others_share,
     shortlist,
     usual_pace,
     work_tokens,
@@ -55,14 +58,34 @@ def test_who_was_not_observed_yet_has_the_usual_pace() -> None:
 
 
 def test_who_had_much_lately_is_left_out_unless_it_holds_the_content() -> None:
-    work = work_tokens(1000, 4000, 2000)
-    fleet = [view("a", recent_work_tokens=6.0 * work), view("b"), view("c")]
+    work = work_tokens(1000, 4000, 1000)
+    fleet = [view("a", recent_work_tokens=4.0 * work), view("b"), view("c")]
     whole = field_of(fleet, ASK, {}, PROFILE)
     assert [one.name for one in bounded(whole).views] == ["b", "c"]
     held = field_of(fleet, ASK, {BackendName("a"): Holding(1, 4000, 1000)}, PROFILE)
     assert [one.name for one in bounded(held).views] == ["a", "b", "c"]
     part = field_of(fleet, ASK, {BackendName("a"): Holding(0, 0, 100)}, PROFILE)
     assert [one.name for one in bounded(part).views] == ["b", "c"]
+
+
+def test_the_share_of_others_is_what_engines_have_in_hand_that_was_not_ours() -> None:
+    ours = {"engine_running": 6, "engine_waiting": 2, "scraped_inflight_requests": 4}
+    fleet = [view("a", **ours), view("b"), view("c", engine_running=9)]
+    assert others_share(fleet) == pytest.approx(0.5)
+    assert others_share([view("a")]) == 0.0
+
+
+def test_among_replicas_the_home_may_run_ahead() -> None:
+    facts = {"engine_running": 8, "scraped_inflight_requests": 1}
+    fleet = [view(name, **facts) for name in "abc"]
+    home = ranked(fleet, IMAGE)[0]
+    work = work_tokens(1000, 4000, 1000)
+    busy = [replace(one, recent_work_tokens=9.0 * work) if one is home else one for one in fleet]
+    field = bounded(field_of(busy, ASK, {}, PROFILE))
+    assert field.home is not None
+    assert field.views[field.home].name == home.name
+    alone = [replace(one, scraped_inflight_requests=8) for one in busy]
+    assert home.name not in {one.name for one in bounded(field_of(alone, ASK, {}, PROFILE)).views}
 
 
 @given(st.lists(st.floats(0, 1e9), min_size=2, max_size=9), st.integers(0, 5000))

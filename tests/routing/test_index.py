@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +88,19 @@ def test_what_very_many_hold_is_found_at_some() -> None:
     for number in range(500):
         index.learn(BackendName(f"b{number}"), chain(1, 2), ROOM)
     assert 16 <= len(index.holdings(chain(1, 2))) <= 64
+
+
+def test_images_inside_a_held_prefix_need_no_encoding() -> None:
+    index = CacheIndex(100)
+    index.learn(A, chain(1, 2), ROOM)
+    pictures = RouteKey(image(1).images + image(2).images, (4000, 400), (1000, 100), (1, 2, 3), (1000, 2000, 3000))
+    assert index.holdings(pictures) == {A: Holding(0, 0, 2000)}
+    known = replace(pictures, ends=(1500, 2500))
+    assert index.holdings(known) == {A: Holding(0, 4000, 2000)}
+    index.learn(A, image(2), ROOM)
+    assert index.holdings(known) == {A: Holding(1, 4400, 2000)}
+    index.learn(A, image(1), ROOM)
+    assert index.holdings(known) == {A: Holding(2, 4400, 2000)}
 
 
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.lists(st.integers(0, 30), min_size=1, max_size=6)), max_size=20))

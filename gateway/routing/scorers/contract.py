@@ -20,7 +20,8 @@ class Field:
     """The candidates that passed the filters, with what is known of each in the same order.
 
     ``holdings`` is what each holds of the request, ``queue_s`` how long what is queued there takes, ``work_s`` how long
-    what it does not hold. ``home`` is the index of the content's home, if it has one.
+    what it does not hold. ``home`` is the index of the content's home, if it has one,
+    ``likelihood`` how likely it holds what we never sent there.
     """
 
     ask: RouteAsk
@@ -30,6 +31,7 @@ class Field:
     queue_s: Sequence[float]
     work_s: Sequence[float]
     home: int | None = None
+    likelihood: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
