@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-import gateway.app
-import gateway.gauges
-import gateway.sharing
-import gateway.telemetry
+import gateway
 from gateway.telemetry.catalogue import DECLARATIONS, PREFIX, Kind
 
 BY_NAME = {declaration.name: declaration for declaration in DECLARATIONS}
@@ -20,14 +18,10 @@ CLOSED = {"dialect", "outcome", "code", "stream", "images", "stage", "action", "
           "layer", "operation", "reason", "kind", "decision", "rule", "result", "engine", "version",
           "codec_backend", "role", "end", "state", "way"}  # fmt: skip
 CONFIGURED = {"source", "tenant", "backend"}
-CALLERS = [
-    Path(gateway.app.__file__),
-    Path(gateway.gauges.__file__),
-    Path(gateway.sharing.__file__),
-    *Path(gateway.telemetry.__file__).parent.glob("*.py"),
-]
+CALLERS = Path(gateway.__file__).parent.rglob("*.py")
 
 
+@cache
 def strings_of_callers() -> set[str]:
     """Every name that is counted, observed or sampled anywhere."""
     found = set()
