@@ -19,13 +19,13 @@ from gateway.cli.chart import Panel, Series, draw
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
-from gateway.omission import MARKER, leave_out, within_count
 from gateway.policy.dropping import batches_beyond
 from gateway.policy.effective import EffectivePolicy, Excess, History, OnExcess
 from gateway.policy.policyset import DEFAULT_TENANT, builtin_policies
 from gateway.policy.resolve import resolve
 from gateway.simulator.caches import BlockPool, block_hashes
 from gateway.simulator.prompt import Span
+from gateway.stages.omission import MARKER, leave_out, within_count
 from gateway.types import Call, JsonObject, Size
 
 TURNS = 200

@@ -24,9 +24,9 @@ from gateway.media.codecs import CodecBackend, default_backend, load_backend
 from gateway.media.codecs.probe import probe_all
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
-from gateway.planning import plan_images
 from gateway.policy import EffectivePolicy, Geometry, PolicySet, builtin_policies, resolve
-from gateway.shares import own_caps
+from gateway.stages.planning import plan_images
+from gateway.stages.shares import own_caps
 from gateway.types import Call, ContentDigest, ImagePart, ImagePlan, PlacementDigest, Size, SourceFacts
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"

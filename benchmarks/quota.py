@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from benchmarks.timing import Options, machine_facts
-from gateway.claiming import claim_of
+from gateway.assembly.room import room_on
 from gateway.config.policies import parse_yaml
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
@@ -24,7 +24,7 @@ from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
 from gateway.policy.schema import parse_document
 from gateway.quota.claim import Used
-from gateway.room import room_on
+from gateway.stages.claiming import claim_of
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
 from gateway.types import (

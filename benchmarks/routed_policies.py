@@ -14,12 +14,12 @@ from itertools import count
 from typing import Protocol
 
 from benchmarks.routed import Engine, Kept, Request, Served
-from gateway.observing import cost_there
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.decide import decide
 from gateway.routing.hashing import spread
 from gateway.routing.index import Room
+from gateway.stages.observing import cost_there
 from gateway.types import BackendName, RequestCost
 from gateway.upstream.accounts import OpenAccount
 from gateway.upstream.engines.contract import EngineLoad

@@ -23,20 +23,31 @@ from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import models_answer
 from gateway.api.websocket import WebSocketClient
+from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
+from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
+from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
+from gateway.assembly.reloading import Reloader
+from gateway.assembly.room import room_on
+from gateway.assembly.sharing import open_hints, open_shared_cache, shared_budgets, shared_notes
+from gateway.assembly.wiring import (
+    deployment_key,
+    fetch_settings,
+    has_limits,
+    load_world,
+    media_settings,
+    tokens_of,
+    upstream_settings,
+)
 from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.config.watch import watch
 from gateway.dialects import DIALECTS, Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, World, conclude, new_record
 from gateway.explain import answer_estimate, explain
 from gateway.ferry import ferry
-from gateway.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.handover import answer_prepared
 from gateway.journey import travel
-from gateway.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
-from gateway.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
 from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
 from gateway.media.priority import take_short_turns
@@ -45,10 +56,8 @@ from gateway.media.shm import HeapBody
 from gateway.policy.visible import visible_models
 from gateway.ports import Body
 from gateway.record import RequestHead
-from gateway.reloading import Reloader
-from gateway.room import room_on
-from gateway.sharing import open_hints, open_shared_cache, shared_budgets, shared_notes
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
+from gateway.stages.exchange import Ports, World, conclude, new_record
 from gateway.state.budgets import LocalBudgets
 from gateway.state.memory import MemoryStore
 from gateway.talking import talk
@@ -60,15 +69,6 @@ from gateway.types import BackendView, RequestId, TenantId
 from gateway.types.paths import Lane
 from gateway.upstream.legs import legs_of
 from gateway.upstream.service import FleetFacts, UpstreamService
-from gateway.wiring import (
-    deployment_key,
-    fetch_settings,
-    has_limits,
-    load_world,
-    media_settings,
-    tokens_of,
-    upstream_settings,
-)
 
 RECORD_EVERY_S = 0.050
 

@@ -14,24 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from gateway import exchange as frame
-from gateway import legs
-from gateway.answer import editor_for, told_coordinates
-from gateway.asking import Content, ask_of
-from gateway.bytes_once import Courier
-from gateway.counting import answer_count, counts_itself
-from gateway.elsewhere import go_on
 from gateway.errors import BackendUnreachable, NoBackend, NotTaken
-from gateway.following import keeper_of, learn_response
-from gateway.identities import Marks, image_ids
-from gateway.observing import cost_there, observe
-from gateway.outgoing import edits_of, forward_headers, response_headers
-from gateway.planning import (
-    check_images,
-    check_text,
-    cost_of,
-    learn_pace,
-)
 from gateway.policy.effective import FieldAction
 from gateway.ports import (
     Account,
@@ -40,14 +23,31 @@ from gateway.ports import (
     UpstreamRequest,
     UpstreamResponse,
 )
-from gateway.prefixes import with_blocks
-from gateway.pump import pump
 from gateway.quota.claim import Used
 from gateway.routing.ask import Decision
 from gateway.routing.decide import decide
 from gateway.splice.edit import Operation, edit, splice
-from gateway.stream_usage import stripper_for
-from gateway.trip import Trip
+from gateway.stages import exchange as frame
+from gateway.stages import legs
+from gateway.stages.answer import editor_for, told_coordinates
+from gateway.stages.asking import Content, ask_of
+from gateway.stages.bytes_once import Courier
+from gateway.stages.counting import answer_count, counts_itself
+from gateway.stages.elsewhere import go_on
+from gateway.stages.following import keeper_of, learn_response
+from gateway.stages.identities import Marks, image_ids
+from gateway.stages.observing import cost_there, observe
+from gateway.stages.outgoing import edits_of, forward_headers, response_headers
+from gateway.stages.planning import (
+    check_images,
+    check_text,
+    cost_of,
+    learn_pace,
+)
+from gateway.stages.prefixes import with_blocks
+from gateway.stages.pump import pump
+from gateway.stages.stream_usage import stripper_for
+from gateway.stages.trip import Trip
 from gateway.types import (
     BackendRole,
     BackendView,

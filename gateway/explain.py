@@ -9,21 +9,31 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gateway.asking import Content, ask_of
-from gateway.claiming import claim_of, kv_bytes_held
-from gateway.clips import ClipWork, explained
-from gateway.defaulting import with_parameters
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
-from gateway.exchange import Ports, World, conclude, new_record, policy_for
-from gateway.frames import spread
-from gateway.identities import image_ids
-from gateway.measuring import Planned, judge
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.positions import next_position
-from gateway.omission import as_enforced, within_count
-from gateway.planning import (
+from gateway.policy.check import check_declared
+from gateway.policy.effective import EffectivePolicy
+from gateway.policy.shown import plain
+from gateway.ports import Body, Client, SourceRef
+from gateway.quota.claim import Charge
+from gateway.quota.standing import amount_of, window_of
+from gateway.record import RequestHead
+from gateway.routing.ask import RouteAsk
+from gateway.routing.decide import decide
+from gateway.splice.skeleton import cut
+from gateway.stages.asking import Content, ask_of
+from gateway.stages.claiming import claim_of, kv_bytes_held
+from gateway.stages.clips import ClipWork, explained
+from gateway.stages.defaulting import with_parameters
+from gateway.stages.exchange import Ports, World, conclude, new_record, policy_for
+from gateway.stages.frames import spread
+from gateway.stages.identities import image_ids
+from gateway.stages.measuring import Planned, judge
+from gateway.stages.omission import as_enforced, within_count
+from gateway.stages.planning import (
     cost_of,
     count_prompt,
     estimate_request,
@@ -32,18 +42,8 @@ from gateway.planning import (
     reason_of,
     served_model,
 )
-from gateway.policy.check import check_declared
-from gateway.policy.effective import EffectivePolicy
-from gateway.policy.shown import plain
-from gateway.ports import Body, Client, SourceRef
-from gateway.prefixes import Spoken, naming_blocks
-from gateway.quota.claim import Charge
-from gateway.quota.standing import amount_of, window_of
-from gateway.record import RequestHead
-from gateway.routing.ask import RouteAsk
-from gateway.routing.decide import decide
-from gateway.shares import own_caps
-from gateway.splice.skeleton import cut
+from gateway.stages.prefixes import Spoken, naming_blocks
+from gateway.stages.shares import own_caps
 from gateway.types import BackendName, BackendView, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
 
 

@@ -12,15 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway import exchange as frame
-from gateway.claiming import claim_unread
 from gateway.dialects import engines_of
-from gateway.elsewhere import go_on, is_left
 from gateway.errors import BodyTooLarge, NotTaken, ResponseNotFound
-from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
-from gateway.following import id_in, keeper_of
-from gateway.form import Form, is_form
-from gateway.outgoing import forward_headers, response_headers
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.keys import Caller
 from gateway.policy.resolve import resolve
@@ -28,6 +21,13 @@ from gateway.ports import Client, Reservation, UpstreamRequest, UpstreamResponse
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
+from gateway.stages import exchange as frame
+from gateway.stages.claiming import claim_unread
+from gateway.stages.elsewhere import go_on, is_left
+from gateway.stages.exchange import Ports, Watch, World, conclude, new_record, note_caller
+from gateway.stages.following import id_in, keeper_of
+from gateway.stages.form import Form, is_form
+from gateway.stages.outgoing import forward_headers, response_headers
 from gateway.types import BackendView, RequestCost
 from gateway.types.paths import ANYWHERE, Lane
 

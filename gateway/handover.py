@@ -15,19 +15,19 @@ import json
 from collections.abc import Sequence
 from urllib.parse import parse_qs
 
-from gateway.asking import Content, ask_of
 from gateway.delivery import request_of
 from gateway.dialects import Dialect
 from gateway.errors import InvalidRequest
-from gateway.exchange import Ports, Watch, World, conclude, new_record
 from gateway.explain import told_estimate, told_image
-from gateway.identities import Marks, image_ids
 from gateway.journey import stages_of
-from gateway.planning import cost_of
 from gateway.ports import Client
 from gateway.record import RequestHead
 from gateway.routing.decide import decide
-from gateway.trip import Exchange, Trip
+from gateway.stages.asking import Content, ask_of
+from gateway.stages.exchange import Ports, Watch, World, conclude, new_record
+from gateway.stages.identities import Marks, image_ids
+from gateway.stages.planning import cost_of
+from gateway.stages.trip import Exchange, Trip
 from gateway.types import Prepared
 
 PATH = "/v1/prepare"

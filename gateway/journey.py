@@ -16,27 +16,11 @@ Every acquisition (body, looked-at media, reservation, account, upstream respons
 
 from __future__ import annotations
 
-from gateway import exchange as frame
-from gateway.answer import wish_of
-from gateway.claiming import claim_of
-from gateway.clips import ClipWork
-from gateway.defaulting import with_parameters
 from gateway.delivery import deliver
 from gateway.dialects import Dialect
 from gateway.errors import (
     GatewayError,
     TooComplex,
-)
-from gateway.exchange import Ports, Watch, World, conclude, new_record
-from gateway.frames import spread
-from gateway.measuring import Planned, judge
-from gateway.omission import as_enforced, within_count
-from gateway.planning import (
-    count_prompt,
-    estimate_request,
-    media_scope,
-    plan_kept,
-    served_model,
 )
 from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy
@@ -48,8 +32,24 @@ from gateway.ports import (
     SourceRef,
 )
 from gateway.splice.skeleton import Skeleton, cut
-from gateway.stream_usage import with_usage
-from gateway.trip import Exchange, Trip
+from gateway.stages import exchange as frame
+from gateway.stages.answer import wish_of
+from gateway.stages.claiming import claim_of
+from gateway.stages.clips import ClipWork
+from gateway.stages.defaulting import with_parameters
+from gateway.stages.exchange import Ports, Watch, World, conclude, new_record
+from gateway.stages.frames import spread
+from gateway.stages.measuring import Planned, judge
+from gateway.stages.omission import as_enforced, within_count
+from gateway.stages.planning import (
+    count_prompt,
+    estimate_request,
+    media_scope,
+    plan_kept,
+    served_model,
+)
+from gateway.stages.stream_usage import with_usage
+from gateway.stages.trip import Exchange, Trip
 from gateway.types import (
     Call,
 )

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from gateway import exchange as frame
-from gateway.elsewhere import go_on
 from gateway.errors import NotTaken
-from gateway.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.ferry import NO_COST, ask_on, reserve_unread, unread_policy
-from gateway.outgoing import forward_headers
 from gateway.ports import Client, UpstreamRequest
 from gateway.record import ExchangeRecord
 from gateway.routing.decide import decide
+from gateway.stages import exchange as frame
+from gateway.stages.elsewhere import go_on
+from gateway.stages.exchange import Ports, Watch, World, conclude, new_record, note_caller
+from gateway.stages.outgoing import forward_headers
 from gateway.types import BackendName
 from gateway.types.paths import Lane
 from gateway.types.websocket import Frame

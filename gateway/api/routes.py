@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.dialects import DIALECTS, Dialect
-from gateway.following import id_in
+from gateway.stages.following import id_in
 from gateway.types.paths import ANYWHERE, Lane
 
 

@@ -18,24 +18,24 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from gateway.assembly.wiring import deployment_key, fetch_settings, load_world, media_settings
 from gateway.cli.estimate import load_policy_set, read_pixels, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
 from gateway.errors import GatewayError
-from gateway.exchange import World
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
 from gateway.media.fetch import Fetcher
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
 from gateway.models.detail import TEXT_PERMILLE
-from gateway.planning import media_scope, plan_images, served_model
 from gateway.policy.effective import Adaptive, EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import SourceRef
+from gateway.stages.exchange import World
+from gateway.stages.planning import media_scope, plan_images, served_model
 from gateway.types import Call, Change, Detail, ImagePart, ImagePlan, LongString, Span
-from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
 
 _SUFFIXES = frozenset(
     (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".heic", ".heif", ".jp2", ".ico")

@@ -12,16 +12,16 @@ from typing import Annotated
 
 import typer
 
+from gateway.assembly.finding import read_source_files
+from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
-from gateway.finding import read_source_files
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
 from gateway.policy.policyset import PolicySet
 from gateway.policy.shown import told
-from gateway.wiring import load_world
 
 # What "no value" means, where it does not mean "no limit", and what an empty one means.
 _NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host", "history": "none"}

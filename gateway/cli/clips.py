@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pybase64
 
-from gateway.clips import ClipWork
 from gateway.errors import GatewayError
-from gateway.exchange import World
 from gateway.media import video
 from gateway.media.clip_source import sniffed
 from gateway.media.codecs.probe import sniff
@@ -24,6 +22,8 @@ from gateway.models.video import Clip, processed_size, rules_of, video_tokens
 from gateway.policy.effective import EffectivePolicy
 from gateway.ports import Clips
 from gateway.splice.edit import SetString
+from gateway.stages.clips import ClipWork
+from gateway.stages.exchange import World
 from gateway.types import (
     BackendName,
     BackendView,

@@ -16,27 +16,27 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from gateway.assembly.wiring import deployment_key, fetch_settings, load_world, media_settings
 from gateway.cli.clips import is_video, process_clip
 from gateway.cli.estimate import load_policy_set, read_pixels, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.config.settings import ModelConfig
 from gateway.errors import GatewayError
-from gateway.exchange import World
-from gateway.frames import spread
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
 from gateway.media.fetch import Fetcher
 from gateway.media.service import MediaService
 from gateway.media.shm import HeapBody
-from gateway.planning import cap_of, estimate_request, media_scope, plan_images, served_model
 from gateway.policy.check import check_measured
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.policy.rule import MeasuredImage
 from gateway.ports import PrepareJob, SourceRef
+from gateway.stages.exchange import World
+from gateway.stages.frames import spread
+from gateway.stages.planning import cap_of, estimate_request, media_scope, plan_images, served_model
 from gateway.types import Call, ImagePart, ImagePlan, LongString, Prepared, Span
-from gateway.wiring import deployment_key, fetch_settings, load_world, media_settings
 
 
 @dataclass(frozen=True, slots=True)

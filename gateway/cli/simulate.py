@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.logfile import MOST_LINE_BYTES, opened
 from gateway.cli.output import fail, say, show_json
@@ -23,7 +24,6 @@ from gateway.policy.policyset import PolicySet
 from gateway.replay.line import BadLine, Exchange, read_line
 from gateway.replay.run import Replayer
 from gateway.replay.tally import Prices, Shadowed, Tally, place_of
-from gateway.wiring import load_world
 
 _BAD_LINES_TOLD = 10
 

@@ -16,16 +16,16 @@ from gateway.models.book import ModelBook, ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.kv import request_kv_bytes
 from gateway.models.pace import Pace
-from gateway.omission import MARKER, as_enforced
-from gateway.planning import Kept, cap_of, estimate_request, kv_bytes_of
 from gateway.policy.check import check_declared, check_measured
 from gateway.policy.choose import Asked as Looks
 from gateway.policy.effective import EffectivePolicy, Mode
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet
 from gateway.policy.resolve import resolve
 from gateway.policy.rule import MeasuredImage
-from gateway.rehearsal import refusal_of, rehearse
 from gateway.replay.line import Exchange, read_source
+from gateway.stages.omission import MARKER, as_enforced
+from gateway.stages.planning import Kept, cap_of, estimate_request, kv_bytes_of
+from gateway.stages.rehearsal import refusal_of, rehearse
 from gateway.types import (
     BackendName,
     BackendView,

@@ -1,7 +1,7 @@
 """Legs to helpers as the shell sends them (``legwork.Legs``): several at once, each with a time limit of its own.
 
 Decided here: what cancellation ends (everything it began, at once) and how a pair of requests depends on each other.
-Not decided here: which helper is asked and for what (``gateway.legs``).
+Not decided here: which helper is asked and for what (``gateway.stages.legs``).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TESTED_ELSEWHERE = {
     "gateway/media/remote.py": "one Protocol; mypy checks the fit where the service is made",
     "gateway/ports.py": "Protocols only; mypy checks the fit where app.py wires them",
     "gateway/legwork.py": "a Protocol and its values; mypy checks the fit where app.py wires it",
-    "gateway/trip.py": "two dataclasses without a method; tests/journey drives whoever reads them",
+    "gateway/stages/trip.py": "two dataclasses without a method; tests/journey drives whoever reads them",
 }
 
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers", "base"}

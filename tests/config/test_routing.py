@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gateway.assembly.wiring import routing_profile
 from gateway.config.routing import RoutingConfig
 from gateway.config.settings import Settings
 from gateway.routing.ask import Profile
-from gateway.wiring import routing_profile
 
 
 def test_without_a_word_the_defaults_hold() -> None:

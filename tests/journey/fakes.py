@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gateway.errors import GatewayError, NotTaken
-from gateway.exchange import Ports
 from gateway.legwork import Legs
 from gateway.ports import (
     Body,
@@ -23,6 +22,7 @@ from gateway.routing.holding import Holding, Holdings, RouteKey
 from gateway.routing.kept_responses import KeptResponses
 from gateway.routing.sent_ids import SentIds
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
+from gateway.stages.exchange import Ports
 from gateway.types import (
     BackendName,
     BackendView,

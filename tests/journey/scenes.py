@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gateway.exchange import World
 from gateway.legwork import LegEnd
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
@@ -15,6 +14,7 @@ from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
 from gateway.routing.sent_ids import SentIds
+from gateway.stages.exchange import World
 from gateway.types import BackendRole, BackendView, EngineKind, Size, SourceFacts
 from tests.journey.books import Books
 from tests.journey.counting import FakePrompts

@@ -12,11 +12,11 @@ from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
 from gateway.errors import GatewayError, Undecodable
 from gateway.journey import travel
-from gateway.omission import MARKER
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import PromptCount
-from gateway.pump import USAGE_TAIL_BYTES
 from gateway.quota.claim import Hold, Unit, Used
+from gateway.stages.omission import MARKER
+from gateway.stages.pump import USAGE_TAIL_BYTES
 from gateway.types import BackendName, Change, EngineKind, Size
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive

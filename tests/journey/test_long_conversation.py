@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.omission import MARKER
+from gateway.stages.omission import MARKER
 from tests.journey.fakes import facts
 from tests.journey.scenes import DATA_URL, Setting, body
 from tests.journey.test_journey import sent, traveled

@@ -14,15 +14,15 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from gateway.assembly.gauges import hint_counter, store_observer
 from gateway.dialects import DIALECTS
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import Exhausted, RateExceeded, all_errors
-from gateway.exchange import outcome_of
-from gateway.gauges import hint_counter, store_observer
 from gateway.journey import travel
 from gateway.models.families import FAMILIES
 from gateway.quota.claim import Unit
 from gateway.record import ExchangeRecord, RequestHead
+from gateway.stages.exchange import outcome_of
 from gateway.state.scripts import SCRIPTS
 from gateway.telemetry.catalogue import DECLARATIONS, OTHER
 from gateway.telemetry.log import JsonLog

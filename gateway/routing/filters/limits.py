@@ -1,7 +1,7 @@
 """Backends below the limits that their operator set: requests, and prompt tokens without a first token. Soft.
 
-The admission queue asks the same (`gateway.room`), so here a limit only says which backend has the room that somebody
-was let in for. Only our own requests count; who else uses a backend is seen by its KV cache (``kv_headroom``).
+The admission queue asks the same (``room``), so here a limit only says which backend has the room that somebody was let
+in for. Only our own requests count; who else uses a backend is seen by its KV cache (``kv_headroom``).
 """
 
 from __future__ import annotations

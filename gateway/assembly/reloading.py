@@ -1,0 +1,76 @@
+"""Reloads: a complete new snapshot, or nothing changes and everybody hears why.
+
+Decided here: that reading happens in a thread (a thousand policies take a second, in which requests go on), one reload
+at a time, what may change while the process runs, and that no reload opens a gateway that asked for keys. Not decided
+here: what is read (``wiring``), when (a signal, the admin port, a changed file).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from gateway.config.policies import PolicyProblems
+from gateway.config.settings import Settings
+from gateway.config.sources import SettingsProblems
+from gateway.stages.exchange import World
+from gateway.telemetry.log import JsonLog
+
+
+class Reloader:
+    """The snapshot in force, its settings, and the way to the next one."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        load: Callable[[Settings, World | None], World],
+        log: JsonLog,
+        reread: Callable[[], Settings] | None = None,
+    ) -> None:
+        """Raises what ``load`` raises. ``reread`` reads the settings anew; without it they stay and files are read."""
+        self.settings = settings
+        self._load = load
+        self._log = log
+        self._reread = reread
+        self._one_at_a_time = asyncio.Lock()
+        self.world = load(settings, None)
+        self.ok = True
+        self.changed_at_s = time.time()
+        self.counts = {"ok": 0, "failed": 0}
+
+    async def reload(self) -> list[str]:
+        """Take the next snapshot into force. Returns the problems; with any of them nothing has changed."""
+        async with self._one_at_a_time:
+            problems: list[str] = []
+            try:
+                settings, world = await asyncio.to_thread(self._read)
+            except (SettingsProblems, PolicyProblems) as error:
+                problems = [str(problem) for problem in error.problems]
+            except ValueError as error:
+                problems = [str(error)]
+            except Exception as error:  # noqa: BLE001 - whatever files hold, who watches them goes on, and says so
+                problems = [f"could not be read: {type(error).__name__}: {error}"]
+            else:
+                self.settings, self.world = settings, world
+                self._log.configure(settings.log.level, access=settings.log.access)
+                self.changed_at_s = time.time()
+            self.ok = not problems
+            self.counts["ok" if self.ok else "failed"] += 1
+            self._log.event("info" if self.ok else "error", "reload", ok=self.ok, problems=problems)
+            return problems
+
+    def _read(self) -> tuple[Settings, World]:
+        """In a thread: only what may change takes effect, the rest is as it was at the start.
+
+        A file that is empty for a moment must not lift all limits or let everybody in, so neither is taken over.
+        """
+        fresh = self.settings if self._reread is None else self._reread()
+        if self.settings.policies is not None and fresh.policies is None:
+            raise ValueError("policies: no folder is named any more; to serve without policies, restart")
+        settings = replace(self.settings, models=fresh.models, policies=fresh.policies, log=fresh.log)
+        world = self._load(settings, self.world)
+        if self.world.has_tenants and not world.has_tenants:
+            raise ValueError("keys: no policy file has one any more; to let everybody in, restart")
+        return settings, world
