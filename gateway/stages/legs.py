@@ -180,7 +180,7 @@ def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName
 
 def _chosen(trip: Trip, views: Sequence[BackendView], ask: RouteAsk) -> BackendName | None:
     try:
-        return decide(views, ask, trip.x.ports.upstream.holdings(ask.key)).backend
+        return decide(views, ask, trip.x.ports.upstream.holdings(ask.key), trip.x.world.routing).backend
     except GatewayError:  # whatever leaves nobody: the request goes whole
         return None
 

@@ -285,6 +285,8 @@ def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
         "engine": x.engine,
         "decision": x.decision_reason,
         "exact_prefix": x.exact_prefix_tokens,
+        "prefix_known": x.prefix_known_tokens or None,
+        "first_token_expected_ms": None if x.first_token_expected_s is None else _ms(x.first_token_expected_s),
         "attempts": x.attempts if x.attempts > 1 else None,
         "retries": x.retry_reasons or None,
         "stranded": x.stranded,

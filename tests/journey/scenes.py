@@ -13,6 +13,8 @@ from gateway.policy.keys import Caller
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, builtin_policies
 from gateway.ports import PromptCount, PromptCounter
 from gateway.record import RequestHead
+from gateway.routing.ask import Profile
+from gateway.routing.decide import DEFAULT_PROFILE
 from gateway.routing.sent_ids import SentIds
 from gateway.stages.exchange import World
 from gateway.types import BackendRole, BackendView, EngineKind, Size, SourceFacts
@@ -83,6 +85,7 @@ class Setting:
     all_held: bool = False
     helpers: tuple[BackendView, ...] = ()
     ends: tuple[LegEnd, ...] = ()
+    routing: Profile = DEFAULT_PROFILE
 
     def scene(self, length: int | None = None, path: str = "/v1/chat/completions") -> Scene:
         books = Books()
@@ -116,6 +119,7 @@ class Setting:
             cache_salt=lambda tenant, user: f"salt-{tenant}-{user}",
             identify=lambda scope, content, picture: f"{'-'.join(scope)}/{content[:1].hex()}/{picture}",
             prompts=self.prompts,
+            routing=self.routing,
         )
 
 

@@ -11,7 +11,8 @@ import pytest
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.journey import travel
 from gateway.legwork import LegEnd
-from gateway.types import BackendName, EngineKind
+from gateway.routing.ask import Profile, Weights
+from gateway.types import BackendName, BackendRole, EngineKind
 from tests.journey.driver import drive
 from tests.journey.fake_legs import GRID, FakeLegs
 from tests.journey.fakes import Scene, view
@@ -71,6 +72,15 @@ def test_the_client_s_own_names_reach_nobody() -> None:
     scene = traveled(replace(ENCODED, body=body(DATA_URL, DATA_URL + "QUJD", **fields)))
     assert "x" not in sent(scene)["ec_transfer_params"]
     assert "kv_transfer_params" not in sent(scene)
+
+
+@pytest.mark.parametrize(("queue_weight", "helper"), [(1.0, "q"), (0.0, "p")])
+def test_helpers_are_chosen_by_the_weights_that_are_set(queue_weight: float, helper: str) -> None:
+    waits, decodes = view("p", role=BackendRole.PREFILL), view("q", role=BackendRole.PREFILL)
+    helpers = (replace(waits, queued_prefill_tokens=50_000), replace(decodes, inflight_requests=200))
+    routing = Profile(weights=Weights(queue=queue_weight))
+    scene = traveled(replace(SETTINGS["computed elsewhere"], helpers=helpers, routing=routing))
+    assert [name for name, _ in legs_of(scene).asked] == [helper]
 
 
 def test_a_refused_leg_goes_to_another_encoder() -> None:

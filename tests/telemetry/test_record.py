@@ -352,3 +352,10 @@ def test_a_prefix_that_an_engine_told_of_is_held_against_its_own_count(cached: i
     series, lines = counted(exchange(backend="b", decision_reason="prefix", exact_prefix_tokens=32, usage=usage))
     assert series["exact_prefixes_total", result] == 1
     assert lines[0]["exact_prefix"] == 32
+
+
+def test_the_line_tells_what_the_decision_expected() -> None:
+    told = exchange(backend="b", first_token_expected_s=0.0421, prefix_known_tokens=512)
+    line = counted(told)[1][0]
+    assert (line["first_token_expected_ms"], line["prefix_known"]) == (42.1, 512)
+    assert not {"first_token_expected_ms", "prefix_known"} & counted(exchange())[1][0].keys()
