@@ -3,7 +3,7 @@
 
 PYTHON_ENV := .venv/bin
 CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
-          "mypy $(wildcard gateway tests benchmarks)" "lint-imports --no-logo"
+          "mypy $(wildcard gateway grafana tests benchmarks)" "lint-imports --no-logo"
 
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.

@@ -1,0 +1,1 @@
+"""Dashboards as a program: ``python -m grafana.dashboards`` writes the committed JSON."""
