@@ -2,7 +2,7 @@
 
 Decided here: the few panel types there are, their layout on 24 columns, the keys that Grafana reads (schema 39, that of
 Grafana 11; later ones migrate it). Not decided here: what is on a dashboard (the modules beside), what a query says
-(``promql``). Why no SDK: docs/adr/0010-dashboards-by-a-builder-of-our-own.md.
+(``promql``). Why no SDK: docs/adr/0014-dashboards-by-a-builder-of-our-own.md.
 """
 
 from __future__ import annotations
