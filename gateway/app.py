@@ -28,11 +28,12 @@ from gateway.assembly.listening import cors_of, data_server, extra_routes_of, fo
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
 from gateway.assembly.reloading import Reloader
 from gateway.assembly.room import room_on
-from gateway.assembly.sharing import open_hints, open_shared_cache, shared_budgets, shared_notes
+from gateway.assembly.sharing import open_hints, open_shared_cache, own_budgets, shared_budgets, shared_notes
 from gateway.assembly.wiring import (
     deployment_key,
     fetch_settings,
     has_limits,
+    kv_fill,
     load_world,
     media_settings,
     tokens_of,
@@ -59,7 +60,6 @@ from gateway.record import RequestHead
 from gateway.splice.skeleton import OFF_LOOP, Skeleton, cut
 from gateway.stages.exchange import Ports, World, conclude, new_record
 from gateway.state.budgets import LocalBudgets
-from gateway.state.memory import MemoryStore
 from gateway.talking import talk
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
@@ -88,17 +88,17 @@ class Gateway:
         self,
         settings: Settings,
         *,
-        reuse_port: bool = False,
+        key: bytes | None = None,
         reread: Callable[[], Settings] | None = None,
         config_file: Path | None = None,
     ) -> None:
         """Raises PolicyProblems or ValueError (model overrides) for configuration that cannot be used.
 
-        ``reread`` reads the settings anew for a reload, ``config_file`` is watched beside the policies.
+        ``reread`` reads the settings anew for a reload, ``config_file`` is watched beside the policies; ``key`` is the
+        deployment's where several processes are one gateway.
         """
-        self._reuse_port = reuse_port
         self._config_file = config_file
-        self._key = key = deployment_key(settings)
+        self._key = key = key or deployment_key(settings)
         self._log = JsonLog(settings.log.level, access=settings.log.access)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
@@ -120,11 +120,11 @@ class Gateway:
         self._upstream = UpstreamService(upstream_settings(settings), self._clock, self._log.event)
         self._shared = shared_budgets(settings, self._clock, self._log, store_observer(self._metrics))
         self._budgets = LocalBudgets(
-            self._shared or MemoryStore(),
+            self._shared or own_budgets(settings),
             self._clock,
             random.random,
             time.time,
-            has_room=room_on(self._upstream.views, settings.upstream.kv_fill, limited=has_limits(settings)),
+            has_room=room_on(self._upstream.views, kv_fill(settings), limited=has_limits(settings)),
         )
         self._upstream.tell_room(self._budgets.look_again)
         self._hints = open_hints(settings, self._upstream, self._clock, self._log, hint_counter(self._metrics))
@@ -248,7 +248,7 @@ class Gateway:
         if self._shared is not None:
             await self._shared.start()
         await self._upstream.start()
-        self._data = data_server(server, DataHandler(self._edge()), self._tls, reuse_port=self._reuse_port)
+        self._data = data_server(server, DataHandler(self._edge()), self._tls)
         data_port = await self._data.start()
         self._metrics.sample(self._gauges, backend=lambda: {view.name for view in self._upstream.everybody()})
         view = AdminView(

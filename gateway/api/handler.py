@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
+import os
 import re
-import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from aiohttp import web
@@ -37,13 +36,20 @@ from gateway.types.paths import Lane
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
 
 
-# Unique across processes and restarts without asking the kernel for randomness at every request.
-_ID_PREFIX = uuid.uuid4().hex[:16]
-_id_numbers = itertools.count(1)
+# Engines name responses after request ids, and who can name a response can fetch it: 128 bits nobody can guess, of
+# which the kernel is asked for many at a time.
+_ID_BYTES, _IDS_AT_ONCE = 16, 256
 
 
-def _next_request_id() -> str:
-    return f"{_ID_PREFIX}{next(_id_numbers):016x}"
+def _random_ids() -> Iterator[str]:
+    digits = 2 * _ID_BYTES
+    while True:
+        batch = os.urandom(_ID_BYTES * _IDS_AT_ONCE).hex()
+        for start in range(0, len(batch), digits):
+            yield batch[start : start + digits]
+
+
+next_request_id = _random_ids().__next__
 
 
 async def _never() -> None:
@@ -76,7 +82,7 @@ def request_head(request: web.BaseRequest) -> RequestHead:
     """The head as the journey sees it. A client's request id is kept if it is printable and at most 128 characters."""
     headers = request.headers
     given = headers.get("x-request-id", "")
-    request_id = given if _SAFE_REQUEST_ID.match(given) else _next_request_id()
+    request_id = given if _SAFE_REQUEST_ID.match(given) else next_request_id()
     target = request.raw_path
     if not target.startswith("/"):  # absolute form (RFC 9112 §3.2.2), or an asterisk
         target = request.rel_url.raw_path_qs

@@ -42,9 +42,7 @@ def watched_files(server: ServerSettings) -> list[Path]:
     return [Path(file) for file in files if file is not None]
 
 
-def data_server(
-    server: ServerSettings, handler: DataHandler, tls: ServerTls | None, *, reuse_port: bool = False
-) -> DataServer:
+def data_server(server: ServerSettings, handler: DataHandler, tls: ServerTls | None) -> DataServer:
     """The data port, not yet listening. Raises OSError for a Unix socket that cannot be had."""
     unix = None
     if server.unix_socket is not None:
@@ -54,7 +52,7 @@ def data_server(
         host=server.host,
         port=server.port,
         keepalive_timeout_s=server.keepalive_timeout_s,
-        reuse_port=reuse_port,
+        reuse_port=server.processes > 1,
         tls=None if tls is None else tls.context,
         unix=unix,
         listens_on_tcp=server.tcp,

@@ -12,12 +12,15 @@ from functools import partial
 
 from gateway.config.settings import Settings
 from gateway.ports import Clock
+from gateway.quota.store import Store
+from gateway.state.memory import MemoryStore
 from gateway.state.redis import RedisWire
 from gateway.state.redis_cache import CacheLimits, RedisCache
 from gateway.state.redis_hints import Count, RedisHints
 from gateway.state.scripts import SCRIPTS
 from gateway.state.settings import RedisMode, RedisSettings
 from gateway.state.shared import Observe, SharedStore
+from gateway.state.split import SplitStore
 from gateway.telemetry.log import JsonLog
 from gateway.upstream.service import UpstreamService
 
@@ -46,7 +49,7 @@ def redis_settings(settings: Settings) -> RedisSettings | None:
         connect_timeout_s=r.connect_timeout_s,
         retry_s=r.retry_s,
         lease_s=r.lease_s,
-        min_replicas=r.min_replicas,
+        min_replicas=max(r.min_replicas, settings.server.processes),
     )
 
 
@@ -84,6 +87,12 @@ def shared_budgets(settings: Settings, clock: Clock, log: JsonLog, observe: Obse
     wire = RedisWire(store, SCRIPTS)
     name = secrets.token_hex(6)
     return SharedStore(wire, store, clock, random.random, replica=name, say=say, observe=observe)
+
+
+def own_budgets(settings: Settings) -> Store:
+    """Where budgets are kept that no Redis keeps: the whole of each here, or one process's part of it."""
+    processes = settings.server.processes
+    return MemoryStore() if processes == 1 else SplitStore(processes)
 
 
 def open_hints(

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
@@ -46,6 +47,9 @@ from gateway.upstream.outliers import OutlierRules
 from gateway.upstream.settings import NO_KV_EVENTS, BackendSettings, UpstreamSettings
 
 _SAME_FIELDS = {each.name for each in fields(BackendSettings)} - {"url", "name", "engine", "role"}
+
+# What a process counts by itself, so that several get a part each.
+_SPLIT_FIELDS = ("max_requests", "max_prefill_tokens")
 
 # What a request is about, or how it is answered: the client's to say.
 _NOT_PARAMETERS = frozenset({"model", "messages", "input", "prompt", "stream", "stream_options", "tools"})
@@ -233,7 +237,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
     """The image pipeline's own settings. Raises CodecBackendMissing where no codec backend can be used."""
     m = settings.media
     pool = PoolSettings(
-        workers=m.workers or cgroup_cpus(),
+        workers=max(1, (m.workers or cgroup_cpus()) // settings.server.processes),
         spare_workers=m.spare_workers,
         codec_backend=codec_backend(settings),
         job_deadline_s=m.job_deadline_s,
@@ -270,15 +274,25 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     )
 
 
-def backend_settings(config: BackendConfig) -> BackendSettings:
-    """One backend. Raises ValueError for a URL that is none."""
+def backend_settings(config: BackendConfig, processes: int = 1) -> BackendSettings:
+    """One backend as one of ``processes`` may use it. Raises ValueError for a URL that is none."""
+    same = {name: getattr(config, name) for name in _SAME_FIELDS}
+    for limit in _SPLIT_FIELDS:
+        if same[limit] is not None:
+            same[limit] = max(1, same[limit] // processes)
     return BackendSettings(
         url=config.url,
         name=config.name or "",
         engine="auto" if config.engine == "auto" else EngineKind(config.engine),
         role=BackendRole(config.role),
-        **{name: getattr(config, name) for name in _SAME_FIELDS},
+        **same,
     )
+
+
+def kv_fill(settings: Settings) -> float | None:
+    """How much of the backends' KV caches one process may reserve."""
+    fill = settings.upstream.kv_fill
+    return None if fill is None else fill / settings.server.processes
 
 
 def has_limits(settings: Settings) -> bool:
@@ -290,11 +304,12 @@ def has_limits(settings: Settings) -> bool:
 def upstream_settings(settings: Settings) -> UpstreamSettings:
     """Backends and time limits. Raises ValueError for a URL that is none, or two backends of one name."""
     u = settings.upstream
-    backends = tuple(backend_settings(each) for each in settings.backends)
+    make = partial(backend_settings, processes=settings.server.processes)
+    backends = tuple(make(each) for each in settings.backends)
     return UpstreamSettings(
         backends=backends,
         kv_events=kv_events_settings(settings),
-        sources=named_sources(settings.sources, backend_settings),
+        sources=named_sources(settings.sources, make),
         connect_timeout_s=u.connect_timeout_s,
         response_timeout_s=u.response_timeout_s,
         idle_timeout_s=u.idle_timeout_s,

@@ -11,12 +11,13 @@ import errno
 import resource
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gateway.app import Gateway
+from gateway.app import Gateway, Listening
 from gateway.cli.output import fail, say
 from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
@@ -32,8 +33,13 @@ def settings_from(
     max_pixels: str | None = None,
 ) -> Settings:
     """Settings from file, environment and the flags that were given; exits with every problem when there are any."""
+    return settings_given(config, _given(backend, flags, max_pixels))
+
+
+def settings_given(config: Path | None, given: dict[str, object]) -> Settings:
+    """The same, of flags by their dotted paths."""
     try:
-        return load_settings(config, flags=_given(backend, flags, max_pixels))
+        return load_settings(config, flags=given)
     except SettingsProblems as error:
         raise fail("The settings cannot be used:", error.problems, code=2) from None
 
@@ -60,6 +66,9 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
     policies: Annotated[
         Path | None, typer.Option(help="Directory of policy files.", exists=True, file_okay=False)
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Gateway processes that share the data port; process i has admin port + i.")
+    ] = None,
     max_pixels: Annotated[
         str | None, typer.Option(help="The pixel cap the engines were started with (1310720 or 1280x32x32).")
     ] = None,
@@ -70,6 +79,7 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
         "server.port": port,
         "server.admin_host": admin_host,
         "server.admin_port": admin_port,
+        "server.processes": processes,
         "media.workers": pool,
         "policies": None if policies is None else str(policies),
     }
@@ -77,20 +87,47 @@ def serve(  # noqa: PLR0913, PLR0917  # one parameter per flag
     if not settings.backends and not settings.sources:
         raise fail("No backend: name one with --backend URL or in gateway.yaml, or a source of backends.", code=2)
     given = _given(backend, flags, max_pixels)
+    if settings.server.processes > 1:
+        # its HTTP client and its subprocesses are nothing that one process needs
+        from gateway.cli.several import run_several  # noqa: PLC0415
+
+        raise typer.Exit(run_several(settings, given, config))
     raise typer.Exit(run(settings, lambda: load_settings(config, flags=given), config))
 
 
-def run(settings: Settings, reread: Callable[[], Settings] | None = None, config: Path | None = None) -> int:
-    """Run one gateway in this process; returns the exit code. ``reread`` and ``config`` are for reloads."""
+def run(
+    settings: Settings,
+    reread: Callable[[], Settings] | None = None,
+    config: Path | None = None,
+    *,
+    key: bytes | None = None,
+    started: Callable[[Listening], None] | None = None,
+) -> int:
+    """Run one gateway in this process; returns the exit code. ``reread`` and ``config`` are for reloads.
+
+    ``key`` is the deployment's; ``started`` hears of the ports, by default people do.
+    """
     try:
-        return asyncio.run(_run(settings, reread, config))
+        return asyncio.run(_run(settings, reread, config, key, started or partial(tell, settings)))
     except PolicyProblems as error:
         raise fail("The policies cannot be used:", [str(problem) for problem in error.problems], code=2) from None
     except (CodecBackendMissing, PoolCannotStart, ValueError) as error:
         raise fail(str(error), code=2) from None
     except OSError as error:
-        hint = " (--port and --admin-port choose others)" if error.errno == errno.EADDRINUSE else ""
-        raise fail(f"Cannot listen: {error.strerror or error}{hint}", code=1) from None
+        raise cannot_listen(error) from None
+
+
+def cannot_listen(error: OSError) -> typer.Exit:
+    """Say why, and what would help."""
+    hint = " (--port and --admin-port choose others)" if error.errno == errno.EADDRINUSE else ""
+    return fail(f"Cannot listen: {error.strerror or error}{hint}", code=1)
+
+
+def tell(settings: Settings, listening: Listening) -> None:
+    """Where requests are served."""
+    data = f"http://{settings.server.host}:{listening.data}"
+    fleet = f"{len(settings.backends)} backend(s)" + f", {len(settings.sources)} source(s)" * bool(settings.sources)
+    say(f"Serving {fleet} on {data}, admin on port {listening.admin}.")
 
 
 def _raise_file_limit() -> None:
@@ -100,9 +137,15 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-async def _run(settings: Settings, reread: Callable[[], Settings] | None, config: Path | None) -> int:
+async def _run(
+    settings: Settings,
+    reread: Callable[[], Settings] | None,
+    config: Path | None,
+    key: bytes | None,
+    started: Callable[[Listening], None],
+) -> int:
     _raise_file_limit()
-    gateway = Gateway(settings, reread=reread, config_file=config)
+    gateway = Gateway(settings, reread=reread, config_file=config, key=key)
     reloads: set[asyncio.Task[list[str]]] = set()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -119,7 +162,5 @@ async def _run(settings: Settings, reread: Callable[[], Settings] | None, config
     except BaseException:
         await gateway.stop()
         raise
-    data = f"http://{settings.server.host}:{listening.data}"
-    fleet = f"{len(settings.backends)} backend(s)" + f", {len(settings.sources)} source(s)" * bool(settings.sources)
-    say(f"Serving {fleet} on {data}, admin on port {listening.admin}.")
+    started(listening)
     return 0 if await gateway.run_until_drained() else 1

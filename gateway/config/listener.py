@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from gateway.config.settings import ServerSettings
 
+_LAST_PORT = 65535
 _MODE = re.compile(r"^0?[0-7]{3}$")
 # RFC 9110 §7.6.3: a host or a pseudonym.
 _VIA = re.compile(r"^[A-Za-z0-9._:\[\]-]{1,64}$")
@@ -31,6 +32,13 @@ def listener_problems(server: ServerSettings) -> list[str]:
         problems += [f"{name}: needs tls_cert_file" for name in needless if getattr(server, name) is not None]
     if not server.tcp and server.unix_socket is None:
         problems.append("tcp: false leaves no listener; name a unix_socket")
+    if server.processes > 1 and server.unix_socket is not None:
+        problems.append("processes: only one can listen on a unix_socket; several need the port")
+    if server.processes > 1 and server.admin_port + server.processes > _LAST_PORT:
+        problems.append(f"processes: process {server.processes} would have an admin port above {_LAST_PORT}")
+    first, last = server.admin_port, server.admin_port + server.processes
+    if server.processes > 1 and first and first < server.port <= last:
+        problems.append(f"processes: {server.port} is the data port and an admin port ({first} to {last})")
     try:
         socket_mode(server.unix_socket_mode)
     except ValueError as error:

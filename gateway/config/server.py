@@ -17,6 +17,14 @@ class ServerSettings:
     admin_port: int = setting(
         9464, "Admin port (/livez /readyz /metrics /-/...); 0 takes one.", minimum=0, maximum=65535
     )
+    processes: int = setting(
+        1,
+        "Gateway processes on this machine, which share the data port; process i has admin_port + i, and admin_port "
+        "answers for all. Without Redis each decides by its part of every limit. media.workers is of all together, "
+        "memory and caches are of each.",
+        minimum=1,
+        maximum=64,
+    )
     max_body_bytes: int = setting(64 << 20, "Largest request body; larger ones are 413.", minimum=1024, unit="bytes")
     body_timeout_s: float = setting(60.0, "Longest silence of a client while its body is read.", minimum=0.1, unit="s")
     keepalive_timeout_s: float = setting(75.0, "How long an idle client connection stays open.", minimum=0, unit="s")

@@ -337,6 +337,8 @@ def _consistency(settings: Settings) -> list[str]:
     problems += route_problems(settings.routes, None if settings.sources else names)
     if settings.server.port and settings.server.port == settings.server.admin_port:
         problems.append("settings: server.admin_port: must differ from server.port")
+    if settings.server.processes > 1 and settings.upstream.kv_events_listen is not None:
+        problems.append("settings: upstream.kv_events_listen: only one of server.processes can listen there")
     if settings.media.slab_bytes < settings.server.max_body_bytes:
         problems.append("settings: media.slab_bytes: must hold at least one body of server.max_body_bytes")
     for network in settings.fetch.public_networks:

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from gateway.api.handler import next_request_id
 from gateway.errors import MethodNotAllowed, RouteNotFound
 from tests.api.harness import Wire, post, serving
 
@@ -152,3 +153,10 @@ async def test_while_draining_every_answer_closes_its_connection() -> None:
         await other.send(get("/nowhere"))
         assert (await other.answer()).headers["connection"] == "close"
         other.close()
+
+
+def test_request_ids_are_128_bits_that_tell_nothing_of_the_next() -> None:
+    ids = [next_request_id() for _ in range(600)]  # more than one batch
+    assert len(set(ids)) == 600
+    assert all(re.fullmatch("[0-9a-f]{32}", each) for each in ids)
+    assert all(len(set(column)) > 1 for column in zip(*ids, strict=True))

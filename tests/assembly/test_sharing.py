@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import time
 
-from gateway.assembly.sharing import open_shared_cache, redis_settings, shared_budgets, shared_cache, shared_notes
+from gateway.assembly.sharing import (
+    open_shared_cache,
+    own_budgets,
+    redis_settings,
+    shared_budgets,
+    shared_cache,
+    shared_notes,
+)
 from gateway.config.settings import Settings
 from gateway.config.sources import load_settings
+from gateway.state.memory import MemoryStore
 from gateway.state.settings import RedisMode
+from gateway.state.split import SplitStore
 from gateway.telemetry.log import JsonLog
 
 
@@ -54,3 +63,12 @@ def test_budgets_are_shared_where_an_address_says_so() -> None:
         assert shared_notes(made) == ["[!]shared_store away: this replica decides by 1/3 of every limit"]
     finally:
         log.close()
+
+
+def test_budgets_that_no_redis_keeps_are_split_among_processes() -> None:
+    assert type(own_budgets(Settings())) is MemoryStore
+    split = given(server__processes=2)
+    assert type(own_budgets(split)) is SplitStore
+    shared = redis_settings(given(server__processes=5, redis__url="redis://a", redis__min_replicas=3))
+    assert shared is not None
+    assert shared.min_replicas == 5

@@ -16,6 +16,7 @@ from gateway.assembly.wiring import (
     deployment_key,
     fetch_settings,
     kv_events_settings,
+    kv_fill,
     load_world,
     media_settings,
     upstream_settings,
@@ -233,3 +234,16 @@ def test_kv_events_are_followed_where_somebody_can_use_them(tmp_path: Path) -> N
     assert upstream_settings(followed).kv_events == kv_events_settings(followed)
     assert kv_events_settings(given(models=models)) == KvEventsSettings()
     assert kv_events_settings(given(models=models, upstream__kv_events="off")) is None
+
+
+def test_one_of_several_processes_gets_its_part_of_what_it_counts_by_itself() -> None:
+    backend = {"url": "http://a", "max_requests": 9, "max_prefill_tokens": 1}
+    split = given(server__processes=4, backends=[backend], media__workers=9, upstream__kv_fill=2.0)
+    (made,) = upstream_settings(split).backends
+    assert (made.max_requests, made.max_prefill_tokens) == (2, 1)
+    assert kv_fill(split) == 0.5
+    assert media_settings(split, b"\0" * 32).pool.workers == 2
+    assert media_settings(given(server__processes=4, media__workers=1), b"\0" * 32).pool.workers == 1
+    whole = given(backends=[backend], upstream__kv_fill=None)
+    assert upstream_settings(whole).backends[0].max_requests == 9
+    assert kv_fill(whole) is None

@@ -1,25 +1,22 @@
 """Cases -> verdicts: groups that share a gateway, several groups at a time.
 
-Decided here: which cases run together, what is left out and why, what becomes of an error of the runner itself.
+Decided here: which cases run together, what becomes of an error of the runner itself.
 """
 
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from tests.case_runner.behaviour import BadScript
 from tests.case_runner.cases import Case
 from tests.case_runner.checks.verdict import judge
-from tests.case_runner.gateway_process import ROOT, GatewayDidNotStart
+from tests.case_runner.gateway_process import GatewayDidNotStart
 from tests.case_runner.operations import Operations
 from tests.case_runner.performance import Performance
 from tests.case_runner.stores import NoStore
@@ -31,21 +28,8 @@ class Verdict:
     """What became of one case."""
 
     case: Case
-    outcome: Literal["ok", "FAIL", "skip"]
+    outcome: Literal["ok", "FAIL"]
     reasons: tuple[str, ...] = ()
-
-
-@cache
-def _serve_options() -> str:
-    command = [sys.executable, "-m", "gateway", "serve", "--help"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
-
-
-def left_out(case: Case) -> str | None:
-    """Why a case cannot be run against this gateway at all; None for nearly all."""
-    if _processes(case) > 1 and "--processes" not in _serve_options():
-        return "the gateway serves from one process only"
-    return None
 
 
 def _processes(case: Case) -> int:
@@ -66,8 +50,6 @@ async def run_cases(
     for case in cases:
         if case.problem is not None:
             note(Verdict(case, "FAIL", (case.problem,)))
-        elif (reason := left_out(case)) is not None:
-            note(Verdict(case, "skip", (reason,)))
         else:
             groups.setdefault(case.group(), []).append(case)
     slots = asyncio.Semaphore(jobs)

@@ -21,7 +21,7 @@ KINDS = (
     "response-fidelity", "retry-policy", "sse-comment", "sse-error-mid", "sse-split", "sse-utf8", "tiny-image",
     "token-estimate", "trailing-data", "truncated", "url-scheme", "worker-crash", "zombie-processes",
     # Promised elsewhere, and kept here because they hold already.
-    "drain", "mm-uuid", "remote-redirect", "ssrf-address", "tenant-isolation",
+    "drain", "metrics-multiprocess", "mm-uuid", "remote-redirect", "ssrf-address", "tenant-isolation",
 )  # fmt: skip
 # Other tests run beside this one: a case's time is for an idle machine.
 TIME_SCALE = "4"

@@ -1,0 +1,56 @@
+"""``serve`` as several processes: the supervisor, its admin port and its signals, from start to exit code."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+from gateway.api.admin import AdminServer
+from gateway.app import Listening
+from gateway.cli.serve import cannot_listen, tell
+from gateway.cli.supervision import Supervision
+from gateway.cli.supervisor import FailedAtStart, Supervisor
+from gateway.config.settings import Settings
+from gateway.telemetry.log import JsonLog
+
+
+def run_several(settings: Settings, flags: dict[str, object], config: Path | None) -> int:
+    """Run ``server.processes`` gateways behind one data port; returns the exit code. ``flags`` are for reloads."""
+    log = JsonLog(settings.log.level, access=settings.log.access)
+    try:
+        return asyncio.run(_run(settings, flags, config, log))
+    except FailedAtStart as error:
+        return error.code  # it has said why
+    except OSError as error:
+        raise cannot_listen(error) from None
+    finally:
+        log.close()
+
+
+async def _run(settings: Settings, flags: dict[str, object], config: Path | None, log: JsonLog) -> int:
+    loop = asyncio.get_running_loop()
+    supervisor = Supervisor(settings, flags, config, log)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        loop.add_signal_handler(number, supervisor.pass_on, number)
+    supervision = Supervision(supervisor, settings)
+    server = settings.server
+    admin = AdminServer(supervision.view(loop), host=server.admin_host, port=server.admin_port)
+    admin_port = admin.start()
+    try:
+        await supervisor.start()
+        log.event(
+            "info", "processes_started", data_port=supervisor.data_port, admin_port=admin_port,
+            admin_ports=[sibling.admin_port for sibling in supervisor.siblings],
+            budgets="split" if settings.redis.url is None else "shared",
+        )  # fmt: skip
+        if settings.redis.url is None:
+            log.event(
+                "warning", "budgets_split", processes=server.processes,
+                reason="without redis.url each process decides by its part of every budget, rate and backend limit",
+            )  # fmt: skip
+        tell(settings, Listening(supervisor.data_port, admin_port))
+        return await supervisor.run()
+    finally:
+        await asyncio.to_thread(admin.stop)
+        supervision.stop()
