@@ -172,26 +172,37 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
     return made
 
 
-def _laid_out(dashboard: Dashboard) -> Iterator[Json]:
-    """Panels left to right, a new line where the 24 columns are full; rows above theirs."""
+Place = tuple[int, int, int, int]
+
+
+def grid(dashboard: Dashboard) -> Iterator[tuple[int, Panel | str, Place]]:
+    """Ids, panels or titles of rows, and their places (x, y, width, height): left to right, rows above their panels."""
     number, y = 0, 0
     for nth, row in enumerate(dashboard.rows):
-        yield {
-            "id": 1000 + nth,
-            "type": "row",
-            "title": row.title,
-            "collapsed": False,
-            "gridPos": {"x": 0, "y": y, "w": COLUMNS, "h": 1},
-            "panels": [],
-        }
+        yield 1000 + nth, row.title, (0, y, COLUMNS, 1)
         x, y, tallest = 0, y + 1, 0
         for panel in row.panels:
             if x + panel.width > COLUMNS:
                 x, y, tallest = 0, y + tallest, 0
             number += 1
-            yield _panel(panel, number, x, y)
+            yield number, panel, (x, y, panel.width, panel.height)
             x, tallest = x + panel.width, max(tallest, panel.height)
         y += tallest
+
+
+def _laid_out(dashboard: Dashboard) -> Iterator[Json]:
+    for number, what, (x, y, width, height) in grid(dashboard):
+        if isinstance(what, Panel):
+            yield _panel(what, number, x, y)
+            continue
+        yield {
+            "id": number,
+            "type": "row",
+            "title": what,
+            "collapsed": False,
+            "gridPos": {"x": x, "y": y, "w": width, "h": height},
+            "panels": [],
+        }
 
 
 def _variable(name: str, query: str) -> Json:
