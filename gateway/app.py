@@ -26,6 +26,7 @@ from gateway.api.websocket import WebSocketClient
 from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
+from gateway.assembly.recording import open_spans, recorder_of
 from gateway.assembly.reloading import Reloader
 from gateway.assembly.room import room_on
 from gateway.assembly.sharing import open_hints, open_shared_cache, own_budgets, shared_budgets, shared_notes
@@ -63,14 +64,11 @@ from gateway.state.budgets import LocalBudgets
 from gateway.talking import talk
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
-from gateway.telemetry.record import ExchangeRecorder
 from gateway.telemetry.roll_call import RollCall
 from gateway.types import BackendView, RequestId, TenantId
 from gateway.types.paths import Lane
 from gateway.upstream.legs import legs_of
 from gateway.upstream.service import FleetFacts, UpstreamService
-
-RECORD_EVERY_S = 0.050
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +126,9 @@ class Gateway:
         )
         self._upstream.tell_room(self._budgets.look_again)
         self._hints = open_hints(settings, self._upstream, self._clock, self._log, hint_counter(self._metrics))
-        self._recorder = ExchangeRecorder(
-            self._metrics,
-            self._log,
-            lambda name: TenantId(name) in self.world.policies.tenants,
-            later=lambda flush: asyncio.get_running_loop().call_later(RECORD_EVERY_S, flush),
+        self._spans = open_spans(settings.tracing, self._log)
+        self._recorder = recorder_of(
+            self._metrics, self._log, self._spans, lambda name: TenantId(name) in self.world.policies.tenants
         )
         self._ports = Ports(
             clock=self._clock,
@@ -224,6 +220,7 @@ class Gateway:
             extra_routes=extra_routes_of(self.settings),
             talk=self._talk,
             leaving=self._leaving,
+            trace=None if self._spans is None else self._spans.begin,
         )
 
     def _on_task(self, task: TaskFacts) -> None:
@@ -315,6 +312,8 @@ class Gateway:
             await asyncio.to_thread(admin.stop)
         self._cutter.shutdown(wait=False, cancel_futures=True)
         self._recorder.flush()
+        if self._spans is not None:
+            await self._spans.stop()
         self._log.event("info", "stopped")
         self._log.close()
 
@@ -386,6 +385,7 @@ class Gateway:
                 draining=self._draining.is_set(),
                 codec_backend=self._codec_backend,
                 kv_events=self._upstream.kv_events,
+                spans=None if self._spans is None else self._spans.tally(),
             )
         )
 

@@ -13,8 +13,31 @@ from gateway.types import HeaderList, RequestId, SourceFacts, TokenEstimate, Usa
 
 
 @dataclass(frozen=True, slots=True)
+class TraceContext:
+    """Where an exchange stands in a trace: ids in lower-case hex, drawn when its head is read.
+
+    ``span_id`` is the whole exchange's, ``forward_id`` that of its call to a backend, which is the backend's parent.
+    ``parent_id``: the client's span; ``None`` where the trace begins here.
+    """
+
+    trace_id: str
+    span_id: str
+    forward_id: str
+    parent_id: str | None
+    sampled: bool
+
+    @property
+    def traceparent(self) -> str:
+        """What a backend is told (W3C Trace Context, level 1, §3.2)."""
+        return f"00-{self.trace_id}-{self.forward_id}-{'01' if self.sampled else '00'}"
+
+
+@dataclass(frozen=True, slots=True)
 class RequestHead:
-    """A client's request head. Header names keep their spelling; values are as received."""
+    """A client's request head. Header names keep their spelling; values are as received.
+
+    ``trace`` is there where traces are made; else ``trace_id`` is the client's.
+    """
 
     method: str
     path: str
@@ -23,6 +46,7 @@ class RequestHead:
     content_length: int | None
     request_id: RequestId
     trace_id: str | None = None
+    trace: TraceContext | None = None
 
     def header(self, name: str) -> str | None:
         """The first value of a header; ``name`` in lower case."""
@@ -119,6 +143,9 @@ class ExchangeRecord:
     shadow_image_tokens: int | None = None
     shadow_changes: Mapping[str, int] = field(default_factory=dict)
     trace_id: str | None = None
+    trace: TraceContext | None = None
+    method: str = "POST"
+    sent_model: str | None = None
     stripped_fields: tuple[str, ...] = ()
     estimate: TokenEstimate | None = None
     usage: Usage | None = None
@@ -127,6 +154,7 @@ class ExchangeRecord:
     drift_finding: str | None = None
     drift_inputs: dict[str, object] = field(default_factory=dict)
     backend: str | None = None
+    backend_url: str | None = None
     engine: str | None = None
     decision_reason: str | None = None
     attempts: int = 0

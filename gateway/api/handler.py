@@ -76,6 +76,7 @@ class Edge:
     extra_routes: ExtraRoutes | None = None
     talk: Callable[[WebSocketClient, str, Lane], Awaitable[None]] | None = None
     leaving: Callable[[], Awaitable[None]] = _never
+    trace: Callable[[RequestHead], RequestHead] | None = None
 
 
 def request_head(request: web.BaseRequest) -> RequestHead:
@@ -119,6 +120,8 @@ class DataHandler:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         head = request_head(request)
+        if self._edge.trace is not None:
+            head = self._edge.trace(head)
         if self._edge.forwarding is not None:
             hop = Hop(request.remote or "", request.scheme, request.headers.get("Host", ""))
             head = replace(head, headers=tuple(self._edge.forwarding.request_headers(head.headers, hop)))

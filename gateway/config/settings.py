@@ -14,6 +14,7 @@ from gateway.config.declaring import setting
 from gateway.config.routes import RouteConfig
 from gateway.config.routing import RoutingConfig
 from gateway.config.server import ServerSettings
+from gateway.config.tracing import TracingConfig
 
 __all__ = [
     "BackendConfig",
@@ -29,6 +30,7 @@ __all__ = [
     "ServerSettings",
     "Settings",
     "SourceConfig",
+    "TracingConfig",
     "UpstreamConfig",
     "setting",
 ]
@@ -301,3 +303,4 @@ class Settings:
     jwt: JwtConfig = field(default_factory=JwtConfig)
     redis: RedisConfig = field(default_factory=RedisConfig)
     log: LogConfig = field(default_factory=LogConfig)
+    tracing: TracingConfig = field(default_factory=TracingConfig)

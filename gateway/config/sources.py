@@ -27,6 +27,7 @@ from gateway.config.listener import listener_problems
 from gateway.config.routes import route_problems
 from gateway.config.settings import Settings
 from gateway.config.store_address import redis_problems, shared_cache_problems
+from gateway.config.tracing import tracing_problems
 from gateway.policy.values import BYTE_UNITS
 
 _WITH_UNIT = re.compile(r"^\s*(\d{1,15}(?:\.\d{1,15})?)\s*([a-zA-Z]+)\s*$")
@@ -333,6 +334,7 @@ def _consistency(settings: Settings) -> list[str]:
     problems = backend_problems(settings.backends, "settings: backends")
     problems += source_problems(settings.sources)
     problems += listener_problems(settings.server)
+    problems += tracing_problems(settings.tracing)
     names = frozenset(name_of(each) for each in settings.backends)
     problems += route_problems(settings.routes, None if settings.sources else names)
     if settings.server.port and settings.server.port == settings.server.admin_port:

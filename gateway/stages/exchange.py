@@ -115,7 +115,15 @@ class Watch:
 def new_record(client: Client, dialect_name: str, clock: Clock) -> ExchangeRecord:
     """The empty record of an exchange that begins now."""
     head = client.head
-    return ExchangeRecord(head.request_id, dialect_name, head.path, clock.now_s(), trace_id=head.trace_id)
+    return ExchangeRecord(
+        head.request_id,
+        dialect_name,
+        head.path,
+        clock.now_s(),
+        trace_id=head.trace_id,
+        trace=head.trace,
+        method=head.method,
+    )
 
 
 async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages: Awaitable[None]) -> None:
@@ -215,6 +223,7 @@ def note_served(record: ExchangeRecord, served: ServedModel) -> None:
 def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
     """Which policy holds, and why that task."""
     record.task, record.task_reason, record.shadow = policy.task, policy.task_reason, policy.shadow
+    record.sent_model = policy.model
     record.profile = None if policy.profile is Profile.NONE else policy.profile
 
 
@@ -286,7 +295,7 @@ def note_reservation(record: ExchangeRecord, reservation: Reservation) -> None:
 
 def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView) -> None:
     """Where the request goes; the last decision counts when it went elsewhere."""
-    record.backend, record.engine = decision.backend, view.engine.value
+    record.backend, record.backend_url, record.engine = decision.backend, view.url, view.engine.value
     record.decision_reason, record.images_known = decision.reason, decision.known_images
     record.exact_prefix_tokens = decision.holding.prefix_tokens if decision.holding.exact else None
     record.first_token_expected_s, record.prefix_known_tokens = (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import assert_never
 
 from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction, Urgency
-from gateway.record import ExchangeRecord, RequestHead, stage_totals
+from gateway.record import ExchangeRecord, RequestHead, TraceContext, stage_totals
 from gateway.routing.ask import Decision
 from gateway.splice.edit import InsertAfter, Operation, RemoveMember, SetMember, SetString, SetValue, Wrap, rename_model
 from gateway.stages.identities import Marks, alone, alone_in_list, beside, hashes, inside_url, member_behind
@@ -60,7 +60,13 @@ def forward_headers(head: RequestHead, *, keep_authorization: bool, readable: bo
         kept.append(("accept-encoding", "identity"))
     if not knows_id:
         kept.append(("x-request-id", head.request_id))
-    return kept
+    return kept if head.trace is None else _in_trace(kept, head.trace)
+
+
+def _in_trace(headers: HeaderList, trace: TraceContext) -> HeaderList:
+    """The backend's parent is our call to it. What vendors wrote into ``tracestate`` belongs to the client's trace."""
+    gone = {"traceparent"} if trace.parent_id is not None else {"traceparent", "tracestate"}
+    return [*(pair for pair in headers if pair[0].lower() not in gone), ("traceparent", trace.traceparent)]
 
 
 def edits_of(

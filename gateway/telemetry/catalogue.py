@@ -329,6 +329,13 @@ DECLARATIONS: tuple[Declaration, ...] = (
         "Are logs complete?",
         "Unblock the log collector.",
     ),
+    _sampled_counter(
+        "traced_requests_total",
+        "Requests whose spans the collector took (sent) or did not (failed), or for which there was no room (dropped).",
+        "Are traces complete?",
+        "failed: read the log (spans_not_sent); dropped: lower tracing.sample_ratio.",
+        "end",
+    ),
     _gauge("draining", "Whether the process is draining.", "Is it leaving?", "None."),
     _gauge("build_info", "Always 1.", "What runs?", "None.", "version", "codec_backend"),
 )

@@ -65,7 +65,8 @@ class ExchangeRecorder:
     """Implements the journey's Recorder port. ``is_tenant`` tells which tenant names are configured.
 
     ``later`` defers ``flush`` (a loop's ``call_later``), so that records are counted in batches: between two requests
-    the code is cold and costs three times as much. A scrape flushes first, so nothing it shows is late.
+    the code is cold and costs three times as much. A scrape flushes first, so nothing it shows is late. ``traced`` is
+    given every exchange and the wall clock at its end, where spans are made.
     """
 
     def __init__(
@@ -74,11 +75,13 @@ class ExchangeRecorder:
         log: JsonLog,
         is_tenant: Callable[[str], bool],
         later: Callable[[Callable[[], None]], object] | None = None,
+        traced: Callable[[float, ExchangeRecord], None] | None = None,
     ) -> None:
         self._metrics = metrics
         self._log = log
         self._is_tenant = is_tenant
         self._later = later
+        self._traced = traced
         self._waiting: deque[tuple[float, ExchangeRecord]] = deque()
         self._flushing = threading.Lock()
 
@@ -96,6 +99,8 @@ class ExchangeRecorder:
                 time_s, exchange = self._waiting.popleft()
                 self._count(exchange)
                 self._log.access(access_line(exchange, time_s))
+                if self._traced is not None:
+                    self._traced(time_s, exchange)
 
     def _count(self, x: ExchangeRecord) -> None:
         m = self._metrics

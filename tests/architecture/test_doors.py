@@ -30,6 +30,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "isal": CODECS,
     "numpy": CODECS,
     "redis": ("state/redis",),
+    "opentelemetry": ("telemetry/spans",),
     "prometheus_client": ("telemetry/metrics",),
     "yaml": ("config",),
     "jwt": ("api/oidc",),

@@ -20,7 +20,7 @@ def test_codes_have_the_statuses_that_the_page_says() -> None:
 
 
 def test_settings_exist() -> None:
-    named = set(re.findall(r"`((?:server|upstream|media|fetch|identity|log)\.\w+)`", PAGE))
+    named = set(re.findall(r"`((?:server|upstream|media|fetch|identity|log|tracing)\.\w+)`", PAGE))
     assert named
     assert named <= set(leaf_paths())
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.policy.effective import CacheSalt, EffectivePolicy, EngineFields, FieldAction, Urgency
-from gateway.record import ExchangeRecord, RequestHead
+from gateway.record import ExchangeRecord, RequestHead, TraceContext
 from gateway.routing.ask import Decision
 from gateway.splice.edit import (
     Operation,
@@ -225,3 +225,18 @@ def test_what_was_done_to_images_is_disclosed() -> None:
     assert len(found["x-vlmgw-geometry"].split(", ")) == MAX_DIGESTS
     assert all(len(value) < 4096 for value in found.values())
     assert re.fullmatch(r"([0-9a-f]{32},)*[0-9a-f]{32}", found["x-vlmgw-image-digests"])
+
+
+TRACE = TraceContext("ab" * 16, "1" * 16, "2" * 16, "3" * 16, sampled=True)
+
+
+def test_where_traces_are_made_the_backends_parent_is_our_call() -> None:
+    sent = (("TraceParent", "00-x"), ("tracestate", "a=1"), ("x-request-id", "good-id"))
+    given = replace(head(*sent), trace=TRACE)
+    assert forward_headers(given, keep_authorization=True) == [
+        ("tracestate", "a=1"), ("x-request-id", "good-id"), ("traceparent", f"00-{'ab' * 16}-{'2' * 16}-01"),
+    ]  # fmt: skip
+    begun = replace(given, trace=replace(TRACE, parent_id=None, sampled=False))
+    assert dict(forward_headers(begun, keep_authorization=True)) == {
+        "x-request-id": "good-id", "traceparent": f"00-{'ab' * 16}-{'2' * 16}-00",
+    }  # fmt: skip
