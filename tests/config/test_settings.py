@@ -71,7 +71,11 @@ def test_numbers_are_bounded_below(path: str) -> None:
 
 def test_what_is_secret_is_said_to_be() -> None:
     secret = {path for path, (field, _) in ALL.items() if field.metadata["secret"]}
-    assert secret == {path for path in ALL if re.search(r"secret|api_key|token$|password$|redis[.]url|cache_url", path)}
+    assert secret == {
+        path
+        for path in ALL
+        if re.search(r"secret|api_key|token$|password$|redis[.]url|cache_url|tracing[.]headers", path)
+    }
 
 
 def test_a_default_that_could_be_changed_is_made_anew() -> None:
