@@ -8,7 +8,8 @@ from pathlib import Path
 from tests.architecture.tree import ROOT, project_files, shown, source_files
 
 GLOSSARY = ROOT / "docs/glossary.md"
-# OpenTelemetry's `gen_ai.provider.name` is its name. Each is unmistakable: words with another honest meaning (node of a syntax tree, pod of Kubernetes) are left to people.
+# Each is unmistakable: words with another honest meaning (node of a syntax tree, pod of Kubernetes) are left to people.
+# `gen_ai.provider.name` is OpenTelemetry's.
 TURNED_DOWN = re.compile(
     r"\b(use[ -]cases?|context cache|load[ -]?balanc\w*|sticky|stickiness|customers?|(?<!gen_ai[.])provider"
     r"|(?<!prepared[ -])image cache)\b",
