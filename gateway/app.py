@@ -26,7 +26,7 @@ from gateway.api.websocket import WebSocketClient
 from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
-from gateway.assembly.recording import open_spans, recorder_of
+from gateway.assembly.recording import open_spans, recorder_of, tally_of
 from gateway.assembly.reloading import Reloader
 from gateway.assembly.room import room_on
 from gateway.assembly.sharing import open_hints, open_shared_cache, own_budgets, shared_budgets, shared_notes
@@ -385,7 +385,7 @@ class Gateway:
                 draining=self._draining.is_set(),
                 codec_backend=self._codec_backend,
                 kv_events=self._upstream.kv_events,
-                spans=None if self._spans is None else self._spans.tally(),
+                spans=tally_of(self._spans),
             )
         )
 

@@ -282,12 +282,14 @@ _PROCESS = Row(
         ),
         Panel(
             title="Do clients steer engines, is anything unverified or lost?",
-            action="Stripped: talk to the tenant. No usage: let clients ask for it. Lines lost: unblock the collector.",
+            action="Stripped: talk to the tenant. No usage: let clients ask for it. Lines or traces lost: see their "
+            "collectors.",
             unit="none",
             queries=(
                 Query(rate("stripped_fields_total"), "stripped fields a second"),
                 Query(rate("unverified_total"), "answers without usage a second"),
                 Query(rate("log_lines_dropped_total"), "log lines lost a second"),
+                Query(rate("traced_requests_total", by="end"), "traced requests a second: {{end}}"),
             ),
             runbook="loglineslost",
             quiet="every answer tells its usage",

@@ -20,7 +20,7 @@ from gateway.state.scripts import TAKE
 from gateway.state.shared import Observe, SharedFacts
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.metrics import Metrics, Sample
-from gateway.telemetry.trace import SpanTally
+from gateway.telemetry.trace import NO_SPANS, SpanTally
 from gateway.types import BackendView, TenantId
 from gateway.upstream.breaker import BreakerState
 from gateway.upstream.kv_events.service import FollowedFacts, KvEvents
@@ -91,7 +91,7 @@ class Moment:
     draining: bool
     codec_backend: str
     kv_events: KvEvents | None = None
-    spans: SpanTally | None = None
+    spans: SpanTally = NO_SPANS
 
 
 def gauges(moment: Moment) -> Iterator[Sample]:
@@ -114,10 +114,9 @@ def gauges(moment: Moment) -> Iterator[Sample]:
     yield from _backend_gauges(moment.views)
     if moment.kv_events is not None:
         yield from _kv_event_gauges(moment.kv_events.facts(), moment.kv_events.strangers)
-    if moment.spans is not None:
-        yield "traced_requests_total", ("sent",), moment.spans.sent
-        yield "traced_requests_total", ("failed",), moment.spans.failed
-        yield "traced_requests_total", ("dropped",), moment.spans.dropped
+    yield "traced_requests_total", ("sent",), moment.spans.sent
+    yield "traced_requests_total", ("failed",), moment.spans.failed
+    yield "traced_requests_total", ("dropped",), moment.spans.dropped
     yield from _source_gauges(moment)
     yield from _standing_gauges(moment.fleet)
     yield "config_last_reload_successful", (), float(moment.reload_ok)

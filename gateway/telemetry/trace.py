@@ -27,6 +27,9 @@ class SpanTally:
     dropped: int
 
 
+NO_SPANS = SpanTally(0, 0, 0)
+
+
 def trace_id(traceparent: str) -> str | None:
     """The 32 hex digits, or ``None`` for a header that the recommendation calls invalid."""
     read = _read(traceparent)
