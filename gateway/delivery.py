@@ -88,6 +88,7 @@ async def _send(trip: Trip) -> None:
         ask = replace(ask, keeper=keeper)
     courier = _courier(trip)
     ask = await with_blocks(ask, trip, courier.ids)
+    views = ports.upstream.views()  # a backend may have left meanwhile
     prepared: dict[int, Prepared] = {}
     while True:
         decision = decide(views, ask, ports.upstream.holdings(ask.key), x.world.routing)

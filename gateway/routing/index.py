@@ -62,6 +62,7 @@ class CacheIndex:
         self._links = HolderTable(entry_limit)
         self._backends: dict[BackendName, _Backend] = {}
         self._names: list[BackendName] = []
+        self._unused: list[int] = []
 
     @property
     def byte_count(self) -> int:
@@ -110,8 +111,7 @@ class CacheIndex:
         """The backend is given this content now, and holds it from here on, as far as it has room."""
         known = self._backends.get(backend)
         if known is None:
-            known = self._backends[backend] = _Backend(len(self._names))
-            self._names.append(backend)
+            known = self._backends[backend] = _Backend(self._number(backend))
         known.encoded_tokens = room.encoded_tokens or ENCODED_ROOM_TOKENS
         known.prefix_tokens = room.prefix_tokens or PREFIX_ROOM_TOKENS
         number = known.number
@@ -124,6 +124,15 @@ class CacheIndex:
         if key.chain:
             self._learn_links(number, key)
             self._links.shrink(number, int(known.prefix_tokens * known.kept_share))
+
+    def _number(self, backend: BackendName) -> int:
+        """One that nobody has: those of backends that are forgotten are given again, for they are few."""
+        if self._unused:
+            number = self._unused.pop()
+            self._names[number] = backend
+            return number
+        self._names.append(backend)
+        return len(self._names) - 1
 
     def _learn_links(self, number: int, key: RouteKey) -> None:
         """From the deepest link held on: what is before it need not be looked at."""
@@ -151,9 +160,9 @@ class CacheIndex:
 
     def forget(self, backend: BackendName) -> None:
         """The backend restarted or went away: its caches are empty."""
-        known = self._backends.get(backend)
+        known = self._backends.pop(backend, None)
         if known is not None:
-            known.kept_share = 1.0
+            self._unused.append(known.number)
             self._images.forget(known.number)
             self._links.forget(known.number)
 

@@ -12,6 +12,7 @@ id, its engine fails with 500 ``Internal server error`` and forgets it. An answe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 
 from gateway.policy.effective import BytesOnce, EffectivePolicy
@@ -27,7 +28,9 @@ CACHE_MISS = "cache_miss"
 # where a model runs in 16 bits, so the belief rather forgets too early).
 PATCH_BYTES = 16 * 16 * 3 * 2 * 4
 _PIXEL_BYTES = 3 * 2 * 4
-_MISS_TEXT = b"Cache miss for "
+# At the beginning of the message: elsewhere it may be a client's own words that an engine repeats, and who could feign
+# misses would take the belief in a whole cache from everybody. Quotes within a JSON string cannot look like this.
+_MISS = re.compile(rb'"message"\s*:\s*"Cache miss for ')
 _DRIFT_TEXT = b"Internal server error"
 # An error's text is a few hundred bytes; a longer answer is none of those looked for here.
 _ERROR_BYTES = 64 * 1024
@@ -89,7 +92,7 @@ class Courier:
                 raise
             if is_refused:
                 response.close()
-                response = await self._again(upstream, view, marks, whole, is_miss=_MISS_TEXT in text)
+                response = await self._again(upstream, view, marks, whole, is_miss=_MISS.search(text) is not None)
                 marks = Marks(marks.engine, marks.ids)
         if response.status == 200:
             self._learn(view, marks)

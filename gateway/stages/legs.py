@@ -136,34 +136,36 @@ async def _encode(trip: Trip, legs: Legs, missing: dict[str, int], prepared: Ima
     while missing:
         accounts: list[Account] = []
         calls: list[tuple[BackendName, UpstreamRequest]] = []
+        encoders: list[BackendView] = []
         try:
             for key, index in missing.items():
                 encoder = _encoder(trip, legs, index, excluded[key])
                 if encoder is None:
                     return
-                accounts.append(upstream.open_account(encoder, _encoder_cost(trip, index)))
-                upstream.learn(encoder, _picture_key(trip, index))
-                calls.append((encoder, _encoder_request(trip, index, key, prepared)))
+                encoders.append(encoder)
+                accounts.append(upstream.open_account(encoder.name, _encoder_cost(trip, index)))
+                upstream.learn(encoder.name, _picture_key(trip, index))
+                calls.append((encoder.name, _encoder_request(trip, index, key, prepared)))
             answers = await legs.ask_each(calls)
         finally:
             for account in accounts:
                 account.close()
         again: dict[str, int] = {}
-        for (key, index), (encoder, _), answer in zip(missing.items(), calls, answers, strict=True):
+        for (key, index), encoder, answer in zip(missing.items(), encoders, answers, strict=True):
             encoding = read_encoding(answer.body, key, legs.recall(key)) if answer.end is LegEnd.DONE else None
             _note(trip, BackendRole.ENCODER, answer.end if encoding or answer.end is not LegEnd.DONE else "failed")
             if encoding is not None:
                 found[key] = encoding
                 legs.keep(encoding, encoder)
             elif answer.end is LegEnd.REFUSED and upstream.may_retry():
-                excluded[key] |= {encoder}
+                excluded[key] |= {encoder.name}
                 again[key] = index
             else:
                 return
         missing = again
 
 
-def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName]) -> BackendName | None:
+def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName]) -> BackendView | None:
     """The encoder that has this picture, or its home among them within the load bound."""
     cost = _encoder_cost(trip, index)
     ask = RouteAsk(
@@ -178,11 +180,12 @@ def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName
     return _chosen(trip, views, ask)
 
 
-def _chosen(trip: Trip, views: Sequence[BackendView], ask: RouteAsk) -> BackendName | None:
+def _chosen(trip: Trip, views: Sequence[BackendView], ask: RouteAsk) -> BackendView | None:
     try:
-        return decide(views, ask, trip.x.ports.upstream.holdings(ask.key), trip.x.world.routing).backend
+        name = decide(views, ask, trip.x.ports.upstream.holdings(ask.key), trip.x.world.routing).backend
     except GatewayError:  # whatever leaves nobody: the request goes whole
         return None
+    return next(view for view in views if view.name == name)
 
 
 def _picture_key(trip: Trip, index: int) -> RouteKey:
@@ -298,8 +301,7 @@ def _prefill(trip: Trip, legs: Legs, engine: EngineKind, excluded: frozenset[Bac
         request_id=trip.x.record.request_id,
     )
     views = [view for view in legs.helpers(BackendRole.PREFILL) if view.engine is engine]
-    name = _chosen(trip, views, ask)
-    return next((view for view in views if view.name == name), None)
+    return _chosen(trip, views, ask)
 
 
 def _request_key(trip: Trip) -> RouteKey:

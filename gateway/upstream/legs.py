@@ -16,7 +16,7 @@ from gateway.handoff import Encoding
 from gateway.legwork import HelperFailed, LegAnswer, LegEnd
 from gateway.ports import Clock, UpstreamRequest, UpstreamResponse
 from gateway.types import BackendName, BackendRole, BackendView, HeaderList
-from gateway.upstream.encodings import Encodings
+from gateway.upstream.encodings import Encodings, Writer
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import UpstreamSettings
 
@@ -34,15 +34,10 @@ class LegService:
         self._timeout_s = settings.leg_timeout_s
         self._clock = clock
         self._encodings = Encodings(settings.encodings_kept_s)
-        self._returns: dict[BackendName, int] = {}
 
     def helpers(self, role: BackendRole) -> Sequence[BackendView]:
-        found = [view for view in self._upstream.helpers() if view.role is role]
-        for view in found:
-            if self._returns.setdefault(view.name, view.returns) != view.returns:
-                self._returns[view.name] = view.returns
-                self._encodings.restarted(view.name, self._clock.now_s())
-        return [view for view in found if view.healthy and not view.draining]
+        helpers = self._upstream.helpers()
+        return [view for view in helpers if view.role is role and view.healthy and not view.draining]
 
     async def ask_each(self, calls: Sequence[tuple[BackendName, UpstreamRequest]]) -> Sequence[LegAnswer]:
         if len(calls) == 1:
@@ -102,10 +97,14 @@ class LegService:
         return self._encodings.recall(key)
 
     def is_written(self, key: str) -> bool:
-        return self._encodings.is_written(key, self._clock.now_s())
+        writer = self._encodings.writer(key, self._clock.now_s())
+        return writer is not None and any(
+            view.name == writer.name and view.returns == writer.returns and view.healthy
+            for view in self._upstream.helpers()
+        )
 
-    def keep(self, encoding: Encoding, encoder: BackendName) -> None:
-        self._encodings.keep(encoding, encoder, self._clock.now_s())
+    def keep(self, encoding: Encoding, encoder: BackendView) -> None:
+        self._encodings.keep(encoding, Writer(encoder.name, encoder.returns), self._clock.now_s())
 
 
 def legs_of(upstream: UpstreamService, settings: UpstreamSettings, clock: Clock) -> LegService | None:

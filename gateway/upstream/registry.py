@@ -231,6 +231,7 @@ class Registry:
         self.on_change: Callable[[], None] | None = None
         self._built_s = 0.0
         self._ejected: set[BackendName] = set()
+        self._lives = 0
         self._backends: dict[BackendName, Backend] = {}
         for entry in settings.backends:
             self.join(entry)
@@ -258,7 +259,10 @@ class Registry:
         if known is not None and known.root == settings.root:
             known.configure(settings)
         else:
+            if known is not None:
+                self._count_lives(known)
             known = Backend(settings, self._limits, self._invalidate, self.is_alone)
+            known.standing.returns = self._lives
         self._backends[name] = known
         self._invalidate()
         return known
@@ -266,8 +270,13 @@ class Registry:
     def leave(self, name: BackendName) -> Backend:
         """No member any more; it stays where ``leaving`` tells of it."""
         backend = self._left[name] = self._backends.pop(name)
+        self._count_lives(backend)
         self._invalidate()
         return backend
+
+    def _count_lives(self, gone: Backend) -> None:
+        """No backend to come has a number of returns that one before it had: it tells one life from another."""
+        self._lives = max(self._lives, gone.standing.returns + 1)
 
     def forget(self, backend: Backend) -> None:
         """Its last request is over."""

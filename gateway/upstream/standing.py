@@ -15,7 +15,7 @@ from gateway.upstream.slow_start import ramp
 class Standing:
     """The marks of one backend. ``up`` starts hopeful: an engine nobody could ask yet may well answer.
 
-    ``returns`` counts how often it came back.
+    ``returns`` counts how often it came back, and under one name never says the same of two lives (``registry``).
     """
 
     __slots__ = (

@@ -69,5 +69,5 @@ class FakeLegs:
     def is_written(self, key: str) -> bool:
         return key in self.written
 
-    def keep(self, encoding: Encoding, encoder: BackendName) -> None:
+    def keep(self, encoding: Encoding, encoder: BackendView) -> None:
         self.known[encoding.key] = encoding

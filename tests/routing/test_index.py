@@ -33,6 +33,19 @@ def test_each_backend_has_its_own() -> None:
     assert index.holdings(both) == {B: Holding(1, 4000)}
 
 
+def test_backends_may_come_and_go_for_ever() -> None:
+    """Sixteen bits number the owners of an entry, and every pod that is replaced has a new name."""
+    index = CacheIndex(8)
+    index.learn(B, image(2), ROOM)
+    for number in range((1 << 16) + 10):
+        pod = BackendName(f"pod-{number}")
+        index.learn(pod, image(1), ROOM)
+        index.forget(pod)
+    index.learn(A, image(1), ROOM)
+    assert index.holdings(image(1)) == {A: Holding(1, 4000)}
+    assert index.holdings(image(2)) == {B: Holding(1, 4000)}
+
+
 def test_tenants_share_nothing() -> None:
     index = CacheIndex(100)
     key = image(1)

@@ -45,6 +45,26 @@ def test_bytes_bound_it_and_use_keeps() -> None:
     assert held(belief, "giant", "a") == ["a"]
 
 
+def test_tiny_pictures_do_not_take_our_memory() -> None:
+    belief = SentIds(entry_limit=6)
+    learn(belief, *"abcdefgh", weight=1)
+    assert held(belief, *"abcdefgh") == list("cdefgh")
+    belief.learn(B, 0, [("x", 1)], capacity_bytes=CAPACITY, believed=False)
+    learn(belief, "i", weight=1)
+    assert held(belief, *"efghi") == ["g", "h", "i"], "two backends, half as much each"
+    assert belief.held_bytes(A) == 3
+
+
+def test_backends_that_left_long_ago_are_forgotten() -> None:
+    belief = SentIds()
+    learn(belief, "x")
+    for number in range(1000):
+        name = BackendName(f"pod-{number}")
+        belief.learn(name, 0, [("x", 1)], capacity_bytes=CAPACITY, believed=False)
+    assert held(belief, "x") == []
+    assert held(belief, "x", backend=BackendName("pod-0")) == ["x"]
+
+
 def test_a_backend_that_came_back_holds_nothing_of_before() -> None:
     belief = SentIds()
     learn(belief, "x")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -126,6 +127,17 @@ def test_an_engine_that_takes_no_ids_is_found_out_whatever_it_says(status: int) 
     for _ in range(4):
         assert Run(belief, Answer(status, pieces=(b"field required",)), OK).record.image_ids_missed == 2
     assert Run(belief, OK).marks.withheld == frozenset()
+
+
+def test_misses_cannot_be_feigned_by_what_an_engine_repeats() -> None:
+    """Else one client could take the belief in a whole cache from everybody."""
+    repeated = json.dumps({"error": {"message": 'Input should be a number: "message":"Cache miss for image"'}}).encode()
+    belief = SentIds()
+    Run(belief, OK)
+    for _ in range(8):
+        run = Run(belief, Answer(400, pieces=(repeated,)), Answer(400, pieces=(repeated,)))
+        assert run.body() == repeated
+    assert Run(belief, OK).marks.withheld == frozenset({0, 1})
 
 
 def test_an_error_of_another_kind_is_the_clients() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gateway.handoff import Encoding
 from gateway.types import BackendName
-from gateway.upstream.encodings import Encodings
+from gateway.upstream.encodings import Encodings, Writer
 
-ENCODER = BackendName("e")
+ENCODER = Writer(BackendName("e"), 0)
 
 
 def encoding(key: str) -> Encoding:
@@ -16,27 +16,25 @@ def encoding(key: str) -> Encoding:
 def test_it_is_written_for_a_while_and_recalled_beyond() -> None:
     encodings = Encodings(kept_s=10.0)
     encodings.keep(encoding("a"), ENCODER, 100.0)
-    assert encodings.is_written("a", 109.9)
-    assert not encodings.is_written("a", 110.0)
+    assert encodings.writer("a", 109.9) == ENCODER
+    assert encodings.writer("a", 110.0) is None
     assert encodings.recall("a") == encoding("a")
     assert encodings.recall("b") is None
-    assert not encodings.is_written("b", 100.0)
+    assert encodings.writer("b", 100.0) is None
 
 
 def test_by_default_nothing_is_believed_to_be_written() -> None:
     encodings = Encodings(kept_s=0.0)
     encodings.keep(encoding("a"), ENCODER, 100.0)
-    assert not encodings.is_written("a", 100.0)
+    assert encodings.writer("a", 100.0) is None
 
 
-def test_a_restart_of_its_encoder_ends_the_belief() -> None:
+def test_the_last_to_write_it_counts() -> None:
     encodings = Encodings(kept_s=10.0)
+    again = Writer(ENCODER.name, 1)
     encodings.keep(encoding("a"), ENCODER, 100.0)
-    encodings.keep(encoding("b"), BackendName("f"), 100.0)
-    encodings.restarted(ENCODER, 101.0)
-    assert (encodings.is_written("a", 102.0), encodings.is_written("b", 102.0)) == (False, True)
-    encodings.keep(encoding("a"), ENCODER, 103.0)
-    assert encodings.is_written("a", 104.0)
+    encodings.keep(encoding("a"), again, 101.0)
+    assert encodings.writer("a", 110.5) == again
 
 
 def test_the_least_recently_used_goes_first() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -121,18 +122,37 @@ async def test_helpers_are_those_that_are_up() -> None:
 
 
 async def test_a_helper_that_came_back_is_not_believed_to_hold_what_it_wrote() -> None:
+    """A consumer that is told of an encoding nobody wrote ends its engine, so nobody need have looked in between."""
     chosen = settings("http://127.0.0.1:9", "http://127.0.0.1:9")
     service = UpstreamService(chosen, SteadyClock())
     legs = LegService(service, chosen, SteadyClock())
-    legs.helpers(BackendRole.PREFILL)
-    legs.keep(Encoding("k", {"metadata": {"a": 1}}), HELPER)
-    assert legs.is_written("k")
     helper = next(backend for backend in service._registry if backend.name == HELPER)
+
+    def keep() -> None:
+        (view,) = legs.helpers(BackendRole.PREFILL)
+        legs.keep(Encoding("k", {"metadata": {"a": 1}}), view)
+
+    keep()
+    assert legs.is_written("k")
     helper.mark_down()
+    assert not legs.is_written("k"), "what it wrote may be gone with it"
     helper.mark_up(0.0)
-    legs.helpers(BackendRole.PREFILL)
     assert not legs.is_written("k")
     assert legs.recall("k") is not None
+    keep()
+    assert legs.is_written("k")
+
+
+async def test_another_helper_under_the_same_name_has_written_nothing() -> None:
+    chosen = settings("http://127.0.0.1:9", "http://127.0.0.1:9")
+    service = UpstreamService(chosen, SteadyClock())
+    legs = LegService(service, chosen, SteadyClock())
+    (view,) = legs.helpers(BackendRole.PREFILL)
+    legs.keep(Encoding("k", {"metadata": {"a": 1}}), view)
+    service._registry.leave(HELPER)
+    assert not legs.is_written("k")
+    service._registry.join(replace(chosen.backends[0], url="http://127.0.0.1:10"))
+    assert not legs.is_written("k")
 
 
 async def test_a_pair_answers_with_the_second_and_closing_it_ends_both() -> None:

@@ -95,6 +95,23 @@ def test_marks_down_up_and_draining() -> None:
     assert backends.views(31.0)[0].returns == 1
 
 
+def test_no_two_lives_under_one_name_look_alike() -> None:
+    backends = registry(BackendSettings("http://a", name="a"))
+    seen = {only(backends).standing.returns}
+    for number in range(3):
+        busy = number == 1
+        before = backends.leave(BackendName("a"))
+        if not busy:
+            backends.forget(before)
+        after = backends.join(BackendSettings(f"http://other-{number}", name="a"))
+        assert after is not before
+        seen.add(after.standing.returns)
+        after.mark_down()
+        after.mark_up(0.0)
+        seen.add(after.standing.returns)
+    assert len(seen) == 7
+
+
 def test_one_odd_probe_is_chance_two_are_not() -> None:
     backend = only(registry())
     backend.missed()
