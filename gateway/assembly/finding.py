@@ -49,9 +49,19 @@ def _source(config: SourceConfig, make: Make) -> Source:
 def file_backends(content: bytes, origin: str, base: BackendConfig, make: Make) -> Found:
     """The backends of a file's content. Raises ValueError with every problem in one line."""
     try:
-        return [make(each) for each in read_backends(content, origin, base)]
+        listed = read_backends(content, origin, base)
     except SettingsProblems as error:
         raise ValueError("; ".join(error.problems)) from None
+    found: list[BackendSettings] = []
+    problems: list[str] = []
+    for index, each in enumerate(listed):
+        try:
+            found.append(make(each))
+        except ValueError as error:
+            problems.append(f"{origin}: backends.{index}: {error}")
+    if problems:
+        raise ValueError("; ".join(problems))
+    return found
 
 
 def read_source_files(sources: Sequence[SourceConfig]) -> None:

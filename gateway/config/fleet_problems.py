@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 
 from gateway.config.backends import BackendConfig, SourceConfig
 
+# It stands in headers, logs and metrics.
+NAME_LIMIT = 255
 FILE, DNS, SRV, KUBERNETES = "file", "dns", "srv", "kubernetes"
 SCHEMES = (FILE, DNS, SRV, KUBERNETES)
 _OF_KUBERNETES = ("selector", "api_server", "token_file", "ca_file")
@@ -17,8 +19,13 @@ _OF_KUBERNETES = ("selector", "api_server", "token_file", "ca_file")
 
 def name_of(backend: BackendConfig) -> str:
     """What a backend is called: its name, else where it listens."""
-    parts = urlsplit(backend.url)
-    return backend.name or parts.netloc or parts.path
+    if backend.name:
+        return backend.name
+    try:
+        parts = urlsplit(backend.url)
+    except ValueError:
+        return backend.url
+    return parts.netloc or parts.path
 
 
 def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]:
@@ -27,17 +34,35 @@ def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]
     names: set[str] = set()
     for index, backend in enumerate(backends):
         here = f"{where}.{index}"
-        parts = urlsplit(backend.url)
-        is_path = parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1
-        if not is_path and (parts.scheme not in ("http", "https") or not parts.hostname):
-            problems.append(f"{here}.url: must be an http:// or https:// URL, or unix:///path, not {backend.url!r}")
-        elif "@" in parts.netloc:
-            problems.append(f"{here}.url: holds credentials; they belong into api_key")
+        what = _url_problem(backend.url)
+        if what is not None:
+            problems.append(f"{here}.url: {what}")
         name = name_of(backend)
+        if not name.isprintable() or len(name) > NAME_LIMIT:
+            problems.append(f"{here}.name: must be at most {NAME_LIMIT} printable characters, not {name!r:.80}")
         if name in names:
             problems.append(f"{here}: {name} is given twice; give each backend a name of its own")
         names.add(name)
     return problems
+
+
+def _url_problem(url: str) -> str | None:
+    """What the address of a backend should have been; never shown with its credentials."""
+    should = "must be an http:// or https:// URL, or unix:///path"
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        return f"{should}: {error}"
+    if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1:
+        return None
+    if "@" in parts.netloc:
+        return "holds credentials; they belong into api_key"
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return f"{should}, not {url!r}"
+    if parts.query or parts.fragment:
+        return f"{should} without ? and #, not {url!r}"
+    return "must have a port between 1 and 65535" if port == 0 else None
 
 
 def source_problems(sources: Iterable[SourceConfig]) -> list[str]:

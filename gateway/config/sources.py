@@ -45,6 +45,17 @@ class SettingsProblems(Exception):
         super().__init__("\n".join(problems))
 
 
+_HINTS: dict[type[Any], dict[str, Any]] = {}
+
+
+def _hints(cls: type[Any]) -> dict[str, Any]:
+    """Evaluated once: a file may hold a thousand backends."""
+    found = _HINTS.get(cls)
+    if found is None:
+        found = _HINTS[cls] = typing.get_type_hints(cls)
+    return found
+
+
 class Reader:
     """Reads plain values into settings records and gathers what is wrong, each with its place below ``origin``."""
 
@@ -62,7 +73,7 @@ class Reader:
         if not isinstance(raw, dict):
             self.say(path, f"must be a mapping, not {_kind(raw)}")
             return base
-        hints = typing.get_type_hints(cls)
+        hints = _hints(cls)
         fields = {f.name: f for f in dataclasses.fields(cls)}
         changes: dict[str, Any] = {}
         for key, value in raw.items():

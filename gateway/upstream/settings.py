@@ -14,6 +14,8 @@ from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.upstream.outliers import OutlierRules
 
 NO_KV_EVENTS = "off"
+# A name stands in headers, logs and metrics, also one that a cluster gives.
+_NAME_LIMIT = 255
 
 
 # sglang-router 0.3.2 with --policy manual; vllm-router 0.1.17 with consistent_hash or sticky_least_loaded.
@@ -28,7 +30,8 @@ class BackendSettings:
     ``None`` or empty anywhere below = learn it from the engine. ``kv_events`` ``off`` = it publishes none. The ``tls``
     files (PEM) are the authorities that sign for the engine, instead of the system's, and our own certificate and key;
     ``tls_server_name`` is the name on its certificate, where that is not the URL's host.
-    Raises ValueError for a URL that is no http(s) root, and for files of TLS where there is none.
+    Raises ValueError for a URL that is no http(s) root, a name that no header can hold, and files of TLS where there
+    is none.
     """
 
     url: str
@@ -69,6 +72,12 @@ class BackendSettings:
             parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment
         ):
             raise ValueError(f"a backend's url must look like http://host:port or unix:///path, not {self.url!r}")
+        if not self.backend_name.isprintable() or len(self.backend_name) > _NAME_LIMIT:
+            raise ValueError(
+                f"a backend's name has at most {_NAME_LIMIT} printable characters, not {self.backend_name!r:.80}"
+            )
+        if parts.port == 0:
+            raise ValueError(f"a backend's url has a port between 1 and 65535: {self.url!r}")
         if parts.username or parts.password:
             raise ValueError("credentials do not belong into a backend's url; use api_key")
         if parts.scheme != "https" and any(

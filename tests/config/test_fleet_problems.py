@@ -62,3 +62,22 @@ def test_names_are_given_once() -> None:
     assert backend_problems(same, "f: backends") == [
         "f: backends.1: a is given twice; give each backend a name of its own"
     ]
+
+
+@pytest.mark.parametrize(
+    ("url", "name", "problem"),
+    [
+        ("http://[::1", None, "url: must be an http:// or https:// URL, or unix:///path: Invalid IPv6 URL"),
+        ("http://h:99999", None, "url: must be an http:// or https:// URL, or unix:///path: Port out of range 0-65535"),
+        ("http://h:0", None, "url: must have a port between 1 and 65535"),
+        ("http://h?x=1", None, "url: must be an http:// or https:// URL, or unix:///path without ? and #"),
+        ("ftp://u:secret@h", None, "url: holds credentials; they belong into api_key"),
+        ("http://h", "a\nb", "name: must be at most 255 printable characters, not 'a\\nb'"),
+        ("http://h", "\ud800", "name: must be at most 255 printable characters"),
+        ("http://h", "x" * 256, "name: must be at most 255 printable characters"),
+    ],
+)
+def test_backends_that_no_request_could_reach_or_name(url: str, name: str | None, problem: str) -> None:
+    (told,) = backend_problems([BackendConfig(url, name=name)], "f: backends")
+    assert told.startswith(f"f: backends.0.{problem}")
+    assert "secret" not in told

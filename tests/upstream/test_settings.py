@@ -31,6 +31,19 @@ def test_a_url_that_is_no_root_is_refused(url: str) -> None:
         BackendSettings(url)
 
 
+@pytest.mark.parametrize("name", ["a\nb", "a\x7f", "\ud800", "x" * 256])
+def test_a_name_that_no_header_can_hold_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="a backend's name has at most 255 printable characters"):
+        BackendSettings("http://a", name=name)
+    BackendSettings("http://a", name="größe 1")
+
+
+@pytest.mark.parametrize("url", ["http://a:0", "http://a:99999"])
+def test_a_port_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"[Pp]ort"):
+        BackendSettings(url)
+
+
 def test_two_backends_of_one_name_are_refused() -> None:
     with pytest.raises(ValueError, match="'same'"):
         UpstreamSettings((BackendSettings("http://a", name="same"), BackendSettings("http://b", name="same")))

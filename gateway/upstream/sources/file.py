@@ -17,7 +17,7 @@ _LIMIT_BYTES = 4 << 20
 
 
 class FileSource:
-    """Looks at ``path`` every ``every_s``. ``read`` makes backends of its bytes, or raises ValueError."""
+    """Looks at ``path`` every ``every_s``. ``read`` makes backends of its bytes, in a thread, or raises ValueError."""
 
     def __init__(self, path: Path, every_s: float, read: Callable[[bytes], Found]) -> None:
         self._path = path
@@ -32,7 +32,7 @@ class FileSource:
                 told = None  # should it come back as it was, that is news after a failure
             elif latest == earlier and latest != told:
                 told = latest
-                self._take(latest, found, failed)
+                await self._take(latest, found, failed)
             await asyncio.sleep(self._every_s)
             earlier, latest = latest, await self._look(failed)
 
@@ -43,9 +43,9 @@ class FileSource:
             failed(f"{self._path}: {error.strerror or error}")
             return None
 
-    def _take(self, content: bytes, found: Callable[[Found], None], failed: Callable[[str], None]) -> None:
+    async def _take(self, content: bytes, found: Callable[[Found], None], failed: Callable[[str], None]) -> None:
         try:
-            backends = self._read(content)
+            backends = await asyncio.to_thread(self._read, content)  # a thousand entries take a second
         except ValueError as error:
             failed(str(error))
         else:
