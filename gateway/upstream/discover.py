@@ -118,14 +118,21 @@ async def _ask(
     client: httpx.AsyncClient, settings: BackendSettings, paths: Sequence[str], documents: dict[str, bytes]
 ) -> None:
     """Put what exists of these paths into ``documents``. Raises Unanswered when none got an answer."""
-    answers = await asyncio.gather(*(fetch(client, settings, path) for path in paths), return_exceptions=True)
-    failures: list[Unanswered] = []
-    for path, answer in zip(paths, answers, strict=True):
-        if isinstance(answer, Unanswered):
-            failures.append(answer)
-        elif isinstance(answer, BaseException):
-            raise answer
-        elif answer[0] == httpx.codes.OK:
+    # One goes ahead: where nobody listens that is enough to know it, and a fleet may have hundreds of those.
+    first, *others = paths
+    answers = [await _answer(client, settings, first)]
+    if not (isinstance(answers[0], Unanswered) and answers[0].refused):
+        answers += await asyncio.gather(*(_answer(client, settings, path) for path in others))
+    for path, answer in zip(paths, answers, strict=False):
+        if not isinstance(answer, Unanswered) and answer[0] == httpx.codes.OK:
             documents[path] = answer[1]
-    if len(failures) == len(paths):
+    failures = [answer for answer in answers if isinstance(answer, Unanswered)]
+    if len(failures) == len(answers):
         raise failures[0]
+
+
+async def _answer(client: httpx.AsyncClient, settings: BackendSettings, path: str) -> tuple[int, bytes] | Unanswered:
+    try:
+        return await fetch(client, settings, path)
+    except Unanswered as failure:
+        return failure

@@ -19,6 +19,8 @@ from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 from gateway.upstream.waking import keep_awake
 
+_FIRST_LOOKS_AT_ONCE = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
@@ -47,6 +49,7 @@ class Fleet:
         self._clock = clock
         self._forget = forget
         self._watched: dict[BackendName, Watched] = {}
+        self._first_looks = asyncio.Semaphore(_FIRST_LOOKS_AT_ONCE)
         self._ending: set[asyncio.Task[None]] = set()
         self.joined = 0
         self.left = 0
@@ -79,13 +82,18 @@ class Fleet:
         if is_new:
             self.joined += 1
             backend.mark_down()  # until it has answered; the watcher looks at once
-        watcher = Watcher(backend, client, self._settings, self._clock, self._forget)
-        look = asyncio.create_task(watcher.look())
+        watcher = Watcher(backend, client, self._settings, self._clock, self._forget, lambda: len(self._watched))
+        look = asyncio.create_task(self._first_look(watcher))
         task = asyncio.create_task(watcher.run(after=look), name=f"watch {backend.name}")
         awake = keep_awake(backend, client, self._settings.waking_interval_s)
         waking = asyncio.create_task(awake, name=f"watch {backend.name} awake")
         self._watched[backend.name] = Watched(watcher, task, waking)
         return look
+
+    async def _first_look(self, watcher: Watcher) -> None:
+        """Not a thousand at once: requests are served beside them."""
+        async with self._first_looks:
+            await watcher.look()
 
     def _remove(self, name: BackendName) -> None:
         self.left += 1

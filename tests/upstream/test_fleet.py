@@ -132,3 +132,23 @@ async def test_stopping_ends_every_task() -> None:
             service._fleet.take([])
         others = [task for task in asyncio.all_tasks() if "watch" in task.get_name()]
         assert others == []
+
+
+async def test_newcomers_are_not_all_asked_at_once() -> None:
+    asking, most = 0, 0
+    release = asyncio.Event()
+
+    async def slow(exchange: Exchange) -> None:
+        nonlocal asking, most
+        asking += 1
+        most = max(most, asking)
+        await release.wait()
+        asking -= 1
+        await routes(DOCUMENTS)(exchange)
+
+    async with ScriptedEngine(slow) as engines, started() as service:
+        service._fleet.take([BackendSettings(f"{engines.url}/{number}", f"{number}") for number in range(150)])
+        await until(lambda: asking == 64)
+        release.set()
+        await until(lambda: len(engines.targets) >= 150)
+        assert most == 64

@@ -121,6 +121,20 @@ async def test_a_nudge_shortens_the_wait() -> None:
                 await watching
 
 
+async def test_a_large_fleet_is_looked_at_less_often() -> None:
+    """A thousand that are down, each asked twice a second, would leave requests no time of the loop."""
+    settings = UpstreamSettings((BackendSettings("http://127.0.0.1:9"),), revival_interval_s=0.01)
+    backend = next(iter(Registry(settings)))
+    backend.mark_down()
+    async with probe_client(5.0) as client:
+        crowd = 1
+        watcher = Watcher(backend, client, settings, SteadyClock(), lambda _name: None, lambda: crowd)
+        await asyncio.wait_for(watcher._rest(), 1.0)
+        crowd = 1000
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(watcher._rest(), 0.2)
+
+
 @pytest.mark.parametrize("ticks", range(5))
 async def test_a_nudge_does_not_swallow_the_end(ticks: int) -> None:
     async with ScriptedEngine(routes(VLLM)) as server, watched(server.url) as (watcher, _, _):

@@ -7,6 +7,8 @@ that one that cannot be used leaves the last good one in force. Not decided here
 from __future__ import annotations
 
 import asyncio
+import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,7 +55,10 @@ class FileSource:
 
 
 def _content(path: Path) -> bytes:
-    with path.open("rb") as file:
+    # Not waited for: a pipe that nobody writes to would hold its thread, and with it the end of the process, for ever.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError("is no regular file")
         content = file.read(_LIMIT_BYTES + 1)
     if len(content) > _LIMIT_BYTES:
         raise OSError(f"longer than {_LIMIT_BYTES} bytes")

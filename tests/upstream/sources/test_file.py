@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gateway.upstream.settings import BackendSettings, Found
@@ -60,3 +61,13 @@ async def test_a_content_is_read_once(tmp_path: Path) -> None:
         path.write_text("http://1 http://2")
         await until(lambda: len(ears.answers) == 2)
     assert seen == [b"http://0", b"http://1 http://2"]
+
+
+async def test_a_pipe_or_a_folder_is_no_file(tmp_path: Path) -> None:
+    """Reading a pipe that nobody writes to would never end, nor would the process."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path):
+        async with heard(FileSource(path, 0.005, read)) as ears:
+            await until(lambda: bool(ears.failures))
+            assert "is no regular file" in ears.failures[0] or "Is a directory" in ears.failures[0]
