@@ -33,6 +33,9 @@ _REMOTE_DECODE = {
     "remote_port": None,
 }
 
+# Engines nest a handful of levels; what is read at the edge of the interpreter's own limit could not be written again.
+_DEPTH_LIMIT = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
@@ -131,11 +134,21 @@ def for_pair(operations: Sequence[Operation], host: str, port: int, room: int) -
 
 
 def _object(answer: bytes) -> object:
+    """What a helper said, if another engine can be told of it: JSON that every reader takes, of a sane depth."""
     try:
-        found: object = json.loads(answer)
+        found: object = json.loads(answer, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return None
-    return found
+    return found if _is_shallow(found, _DEPTH_LIMIT) else None
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _is_shallow(value: object, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels > 0 and all(_is_shallow(each, levels - 1) for each in inner if isinstance(each, dict | list))
 
 
 def _member(value: object, *names: str) -> _Foreign | None:

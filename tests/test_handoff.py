@@ -109,3 +109,11 @@ def test_the_legs_of_a_prompt() -> None:
     assert [operation.key for operation in pair if isinstance(operation, SetMember)] == [
         "bootstrap_host", "bootstrap_port", "bootstrap_room",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"-Infinity", b'{"a":' * 960 + b"1" + b"}" * 960, b"[" * 70 + b"]" * 70])
+def test_what_a_helper_says_and_nobody_could_be_told_counts_for_nothing(value: bytes) -> None:
+    """An encoder that talks rubbish costs its request nothing but the time: the pictures go themselves."""
+    said = b'{"ec_transfer_params":{"k":{"metadata":{"a":' + value + b'}}},"kv_transfer_params":{"a":' + value + b"}}"
+    assert read_encoding(said, "k", None) is None
+    assert read_kv_params(said) is None

@@ -12,7 +12,7 @@ from gateway.journey import travel
 from gateway.ports import PromptCount
 from gateway.routing.blocks.lookup import PromptChains
 from gateway.routing.blocks.prompt import RawPrompt
-from gateway.routing.holding import Holding
+from gateway.routing.holding import Holding, RouteKey
 from gateway.types import BackendName
 from tests.journey.counting import FakePrompts
 from tests.journey.driver import drive
@@ -65,6 +65,20 @@ def test_the_salt_is_the_one_that_is_sent() -> None:
     shadow = blocks_of(replace(setting, policies=SHADOW))
     assert shadow is not None
     assert shadow.prompt.salt is None
+
+
+@pytest.mark.parametrize("gone", ["a", "b"])
+def test_one_that_leaves_while_blocks_are_looked_up_is_not_chosen(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = replace(SETTINGS["text"], prompts=counting(TEXT))
+    scene = setting.scene()
+    upstream = scene.upstream
+
+    async def leaves(_key: RouteKey) -> None:
+        upstream._views = [view for view in upstream.views() if view.name != gone]
+
+    monkeypatch.setattr(upstream, "look_ahead", leaves)
+    drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world()))
+    assert [backend for backend, _, _ in upstream.accounts] == ["ab".replace(gone, "")]
 
 
 @pytest.mark.parametrize(
