@@ -16,6 +16,7 @@ from gateway.cli.process import process
 from gateway.cli.serve import serve
 from gateway.cli.simulate import simulate
 from gateway.cli.simulator import engine_sim
+from gateway.cli.top.command import top
 
 app = typer.Typer(
     name="vlm-gateway",
@@ -24,7 +25,7 @@ app = typer.Typer(
     add_completion=True,
     pretty_exceptions_enable=False,
 )
-for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive, logs):
+for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive, logs, top):
     app.command()(command)
 app.command(name="hash-key")(hash_key_command)
 app.command(

@@ -16,7 +16,7 @@ from tests.simulator import drawn
 
 COMMANDS = {
     "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "simulate",
-    "adaptive", "logs", "version",
+    "adaptive", "logs", "top", "version",
 }  # fmt: skip
 # Nobody listens on the discard port here; a connection is refused at once.
 NOBODY = "http://127.0.0.1:9"

@@ -1,0 +1,1 @@
+"""``vlm-gateway top``: what gateways do now, in a terminal, read from their admin ports' metrics."""
