@@ -11,7 +11,7 @@ import asyncio
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from gateway.api.websocket import WebSocketClient
 from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
+from gateway.assembly.page import Page, explained
 from gateway.assembly.recording import open_spans, recorder_of, tally_of
 from gateway.assembly.reloading import Reloader
 from gateway.assembly.room import room_on
@@ -44,9 +45,9 @@ from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
 from gateway.config.watch import watch
-from gateway.dialects import DIALECTS, Dialect
+from gateway.dialects import Dialect
 from gateway.errors import GatewayError
-from gateway.explain import answer_estimate, explain
+from gateway.explain import answer_estimate
 from gateway.ferry import ferry
 from gateway.handover import answer_prepared
 from gateway.journey import travel
@@ -54,7 +55,6 @@ from gateway.media.fetch import Fetcher
 from gateway.media.job import TaskFacts
 from gateway.media.priority import take_short_turns
 from gateway.media.service import MediaService
-from gateway.media.shm import HeapBody
 from gateway.policy.visible import visible_models
 from gateway.ports import Body
 from gateway.record import RequestHead
@@ -63,9 +63,9 @@ from gateway.stages.exchange import Ports, World, conclude, new_record
 from gateway.state.budgets import LocalBudgets
 from gateway.talking import talk
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.metrics import Metrics, Sample
+from gateway.telemetry.metrics import Metrics
 from gateway.telemetry.roll_call import RollCall
-from gateway.types import BackendView, RequestId, TenantId
+from gateway.types import BackendView, TenantId
 from gateway.types.paths import Lane
 from gateway.upstream.legs import legs_of
 from gateway.upstream.service import FleetFacts, UpstreamService
@@ -247,7 +247,10 @@ class Gateway:
         await self._upstream.start()
         self._data = data_server(server, DataHandler(self._edge()), self._tls)
         data_port = await self._data.start()
-        self._metrics.sample(self._gauges, backend=lambda: {view.name for view in self._upstream.everybody()})
+        self._metrics.sample(
+            lambda: gauges(self._moment()), backend=lambda: {view.name for view in self._upstream.everybody()}
+        )
+        page = Page(self._ports, lambda: self.world, self._moment, self._recorder.recent, data_port, bool(self._tls))
         view = AdminView(
             beat_age_s=self._canary.beat_age_s,
             readiness=self._readiness,
@@ -258,6 +261,7 @@ class Gateway:
             ask_explain=lambda body, headers: on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
             notes=lambda: shared_notes(self._shared),
+            ui=page.view(loop),
         )
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()
@@ -354,39 +358,34 @@ class Gateway:
             self._log.close()
 
     async def _explain(self, body: bytes, headers: dict[str, str]) -> dict[str, object]:
-        path = headers.get("x-vlmgw-path", "/v1/chat/completions")
-        head = RequestHead("POST", path, "", tuple(headers.items()), len(body), RequestId("explain"))
-        dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
-        return await explain(HeapBody(body), head, dialect, self._ports, self.world)
+        return await explained(body, headers, self._ports, self.world)
 
     def _render_metrics(self, accept: str) -> tuple[bytes, str]:
         """Called in the admin thread."""
         self._recorder.flush()
         return self._metrics.exposition(accept)
 
-    def _gauges(self) -> Iterator[Sample]:
+    def _moment(self) -> Moment:
         """Called in the admin thread: reads only what is swapped whole or is a plain number."""
-        return gauges(
-            Moment(
-                now_s=self._clock.now_s(),
-                inflight=list(self._inflight.values()),
-                media=self._media.facts(),
-                fetched=self._fetcher.facts(),
-                views=self._upstream.everybody(),
-                fleet=self._upstream.fleet(),
-                tenants=self.world.policies.tenants,
-                reserved_kv_tokens=self._budgets.inflight_kv_tokens,
-                waiting_requests=self._budgets.waiting_count(),
-                shared=None if self._shared is None else self._shared.facts(),
-                log_lines_dropped=self._log.dropped,
-                reload_ok=self._reloader.ok,
-                reloaded_at=self._reloader.changed_at_s,
-                reloads=self._reloader.counts,
-                draining=self._draining.is_set(),
-                codec_backend=self._codec_backend,
-                kv_events=self._upstream.kv_events,
-                spans=tally_of(self._spans),
-            )
+        return Moment(
+            now_s=self._clock.now_s(),
+            inflight=list(self._inflight.values()),
+            media=self._media.facts(),
+            fetched=self._fetcher.facts(),
+            views=self._upstream.everybody(),
+            fleet=self._upstream.fleet(),
+            tenants=self.world.policies.tenants,
+            reserved_kv_tokens=self._budgets.inflight_kv_tokens,
+            waiting_requests=self._budgets.waiting_count(),
+            shared=None if self._shared is None else self._shared.facts(),
+            log_lines_dropped=self._log.dropped,
+            reload_ok=self._reloader.ok,
+            reloaded_at=self._reloader.changed_at_s,
+            reloads=self._reloader.counts,
+            draining=self._draining.is_set(),
+            codec_backend=self._codec_backend,
+            kv_events=self._upstream.kv_events,
+            spans=tally_of(self._spans),
         )
 
     def _is_ready(self) -> bool:

@@ -5,7 +5,7 @@ Decided here: which facts are gathered. Not decided here: how they are shown (``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.policy.effective import Profile
@@ -157,6 +157,7 @@ class ExchangeRecord:
     backend_url: str | None = None
     engine: str | None = None
     decision_reason: str | None = None
+    tell_decision: Callable[[], tuple[str, ...]] | None = None
     attempts: int = 0
     retry_reasons: list[str] = field(default_factory=list)
     legs: dict[tuple[str, str], int] = field(default_factory=dict)

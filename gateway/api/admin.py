@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from gateway.api.ui import UiPages, UiView
+
 LIVE_BEAT_S = 30.0
 
 
@@ -25,6 +27,8 @@ class AdminView:
     ``render_metrics`` takes the header Accept and gives the page with its content type.
 
     ``notes`` are what ``/readyz?verbose`` tells beside its checks; they make nothing unready.
+
+    ``ui`` is what the page ``/ui`` asks; without it there is no page.
 
     ``ask_reload`` and ``ask_explain`` run on the data loop and are awaited from the admin loop.
     """
@@ -38,6 +42,7 @@ class AdminView:
     ask_explain: Callable[[bytes, dict[str, str]], Awaitable[dict[str, object]]]
     token: str | None = None
     notes: Callable[[], list[str]] = list
+    ui: UiView | None = None
 
 
 class AdminServer:
@@ -81,6 +86,8 @@ class AdminServer:
         application.router.add_post("/-/reload", self._reload)
         application.router.add_post("/-/drain", self._drain)
         application.router.add_post("/-/explain", self._explain)
+        if self._view.ui is not None:
+            UiPages(self._view.ui, self._authorise).add_to(application)
         runner = web.AppRunner(application, access_log=None, handle_signals=False, shutdown_timeout=0.5)
         await runner.setup()
         site = web.TCPSite(runner, self._host, self._port)

@@ -21,18 +21,17 @@ from gateway.errors import GatewayError
 from gateway.media.codecs.probe import probe_all, sniff
 from gateway.models.book import ModelBook, ServedModel
 from gateway.models.catalog import shipped_catalog
-from gateway.models.checkpoint import Checkpoint
 from gateway.models.closed import ClosedProfile, closed_profile
-from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.hub.layers import kv_element_bytes
 from gateway.models.hub.reading import Section
-from gateway.models.kv import KvShape, bytes_per_encoder_token, bytes_per_token, tensor_share
+from gateway.models.image_price import image_price
+from gateway.models.kv import tensor_share
 from gateway.models.pace import Pace
 from gateway.models.video import Clip
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
-from gateway.types import ImageFormat, ImageTokens, Probe, Size, TenantId
+from gateway.types import ImageFormat, Probe, Size, TenantId
 
 _PIXELS = re.compile(r"^\d{1,9}(x\d{1,9}){0,4}$")
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
@@ -197,25 +196,14 @@ def _row(  # one parameter per part of the row
         "saved": f"{1 - after.tokens / before.tokens:.0%}" if after.tokens < before.tokens else "",
         "position_advance": after.position_advance,
     }
-    if checkpoint.kv is not None:
-        row["kv_mb"] = round(_kv_bytes(after, checkpoint, checkpoint.kv, element_bytes) / 1e6, 1)
-    if checkpoint.decoder is not None:
-        row["prefill_ms"] = round(_PACE.prefill_ms(prefill_flops(checkpoint.decoder, _in_prompt(after, checkpoint))), 1)
-    if checkpoint.encoder is not None:
-        row["encode_ms"] = round(_PACE.encode_ms(encoder_flops(checkpoint.encoder, after.vit_patches)), 1)
+    price = image_price(after, checkpoint, _PACE, element_bytes=element_bytes)
+    if price.kv_bytes is not None:
+        row["kv_mb"] = round(price.kv_bytes / 1e6, 1)
+    if price.prefill_ms is not None:
+        row["prefill_ms"] = round(price.prefill_ms, 1)
+    if price.encode_ms is not None:
+        row["encode_ms"] = round(price.encode_ms, 1)
     return row
-
-
-def _in_prompt(price: ImageTokens, checkpoint: Checkpoint) -> int:
-    """Prompt positions of an image; its embeddings are none of them where cross-attention layers hold them."""
-    is_beside = checkpoint.kv is not None and checkpoint.kv.cross is not None
-    return price.prompt_tokens - (price.tokens if is_beside else 0)
-
-
-def _kv_bytes(price: ImageTokens, checkpoint: Checkpoint, shape: KvShape, element_bytes: int) -> int:
-    """What an image holds: among the text tokens, or in cross-attention layers of its own."""
-    among = _in_prompt(price, checkpoint) * bytes_per_token(shape, element_bytes=element_bytes)
-    return among + price.tokens * bytes_per_encoder_token(shape, element_bytes=element_bytes)
 
 
 def _closed_row(text: str, size: Size, model: str, profile: ClosedProfile, level: str) -> dict[str, object]:

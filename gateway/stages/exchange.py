@@ -297,6 +297,7 @@ def note_decision(record: ExchangeRecord, decision: Decision, view: BackendView)
     """Where the request goes; the last decision counts when it went elsewhere."""
     record.backend, record.backend_url, record.engine = decision.backend, view.url, view.engine.value
     record.decision_reason, record.images_known = decision.reason, decision.known_images
+    record.tell_decision = decision.tell
     record.exact_prefix_tokens = decision.holding.prefix_tokens if decision.holding.exact else None
     record.first_token_expected_s, record.prefix_known_tokens = (
         decision.ahead.expected_s,

@@ -44,6 +44,11 @@ class Rehearsal:
     changes: Mapping[str, int]
 
 
+def rule_behind(reason: str) -> str | None:
+    """The key of the rule that gave an image its size, by `planning.reason_of`; ``None`` where no rule did."""
+    return _RULES.get(reason)
+
+
 def rehearse(
     policy: EffectivePolicy, served: ServedModel, call: Call, facts: Sequence[SourceFacts], version: str
 ) -> Rehearsal:

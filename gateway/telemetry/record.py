@@ -25,6 +25,7 @@ from gateway.telemetry.asked import asked_line
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
+from gateway.telemetry.recent import Recent
 from gateway.types import Change, MediumKind, Usage
 
 # Stages that wait for others: the image source, the tenant's budget, engines, the client.
@@ -66,7 +67,8 @@ class ExchangeRecorder:
 
     ``later`` defers ``flush`` (a loop's ``call_later``), so that records are counted in batches: between two requests
     the code is cold and costs three times as much. A scrape flushes first, so nothing it shows is late. ``traced`` is
-    given every exchange and the wall clock at its end, where spans are made.
+    given every exchange and the wall clock at its end, where spans are made. ``recent``
+    remembers each for a while.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class ExchangeRecorder:
         later: Callable[[Callable[[], None]], object] | None = None,
         traced: Callable[[float, ExchangeRecord], None] | None = None,
     ) -> None:
+        self.recent = Recent(time.monotonic)
         self._metrics = metrics
         self._log = log
         self._is_tenant = is_tenant
@@ -98,7 +101,9 @@ class ExchangeRecorder:
             while self._waiting:
                 time_s, exchange = self._waiting.popleft()
                 self._count(exchange)
-                self._log.access(access_line(exchange, time_s))
+                line = access_line(exchange, time_s)
+                self._log.access(line)
+                self.recent.take(time_s, exchange, line)
                 if self._traced is not None:
                     self._traced(time_s, exchange)
 
