@@ -12,6 +12,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,7 @@ class UiPages:
         add.add_get("/ui", self._index)
         add.add_get("/ui/", self._index)
         add.add_get("/ui/{name}", self._file)
+        add.add_get("/ui/api/door", self._door)
         add.add_get("/ui/api/choices", self._asking(self._questions, self._choices))
         add.add_post("/ui/api/sizes", self._asking(self._questions, self._sizes))
         add.add_post("/ui/api/picture", self._asking(self._pictures, self._picture))
@@ -131,6 +133,14 @@ class UiPages:
 
         return handle
 
+    async def _door(self, request: web.Request) -> web.Response:
+        """Whether who asks would be answered: a refusal here would be an error in every reader's console."""
+        try:
+            self._admit(request)
+        except web.HTTPUnauthorized:
+            return _json(200, {"open": False})
+        return _json(200, {"open": True})
+
     async def _choices(self, request: web.Request) -> dict[str, object]:  # noqa: ARG002  # as the others
         return await self._view.ask_choices()
 
@@ -174,7 +184,7 @@ class UiPages:
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         after = 0
-        try:
+        with suppress(ConnectionError):  # the reader left
             while not self._leaving.is_set():
                 look = self._view.live(after)
                 sums = look["sums"]
@@ -184,9 +194,7 @@ class UiPages:
                     await asyncio.wait_for(self._leaving.wait(), LIVE_PERIOD_S)
                 except TimeoutError:
                     continue
-        except ConnectionError:  # the reader left
-            return response
-        await response.write_eof()
+            await response.write_eof()
         return response
 
 

@@ -63,9 +63,13 @@ function refused(error) {
 
 async function open() {
   try {
+    if (!(await get("door")).open) {
+      $("login-error").textContent = token.get() ? "This is not the admin token." : "";
+      refused({ status: 401 });
+      return;
+    }
     choices = await get("choices");
   } catch (error) {
-    if (error.status === 401 && token.get()) $("login-error").textContent = "This is not the admin token.";
     if (!refused(error)) say("not reachable", "bad");
     return;
   }
