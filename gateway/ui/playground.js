@@ -10,6 +10,7 @@ import * as snippets from "./snippets.js";
 const PROMPT = "Describe this picture.";
 const SCALES = [2, 4, 6, 8, 11, 14, 18, 22, 27, 32, 38, 44, 50, 57, 64, 72, 80, 90, 100];
 const WAIT_MS = 60;
+const BUSY_MS = 1000;
 // Reasons as the gateway names them, in words.
 const REASONS = {
   conforming: "fits as it is", engine_cap: "the engine would shrink it", policy_cap: "the policy's cap", too_small: "smaller than one grid unit",
@@ -121,6 +122,10 @@ async function look() {
     show();
     curve();
   } catch (error) {
+    if (error.code === "busy" && busy === state.busy) {
+      setTimeout(() => { if (busy === state.busy) look(); }, BUSY_MS);
+      return;
+    }
     if (error.name !== "AbortError" && !state.frame.refused(error)) problem(error.message);
   } finally {
     if (busy === state.busy) $("result").setAttribute("aria-busy", "false");

@@ -54,12 +54,13 @@ function show() {
   if (!found) return;
   const wanted = $("policy-find").value.trim().toLowerCase();
   const values = found.values.filter((each) => !($("policy-own").checked && each.built_in)
-    && (!wanted || `${each.key} ${each.value} ${each.source}`.toLowerCase().includes(wanted)));
+    && (!wanted || `${each.key} ${each.value} ${each.source}`.toLowerCase().includes(wanted)))
+    .sort((one, other) => one.built_in - other.built_in);
   $("policy-words").textContent = `${found.mode === "shadow" ? "Shadow: computed and reported, nothing changed. " : ""}Task ${found.task}; version ${found.version}; files: ${found.files.join(", ") || "none, the built-in default"}. ${values.length} of ${found.values.length} values.`;
   rows($("policy-values"), values.map((each) => [
     el("code", {}, each.key),
     { child: each.built_in ? each.value : el("strong", {}, each.value) },
-    { child: each.source, class: "source" },
+    { child: each.source, class: each.built_in ? "source dim" : "source" },
     { child: el("span", {}, ...marked(each.summary)), class: "dim small" },
   ]));
 }

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from tests.e2e.processes import DEADLINE_S, Engine, Gateway, write_policies
 from tests.simulator import drawn
@@ -23,7 +23,7 @@ DESK: ViewportSize = {"width": 1360, "height": 940}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 _COMPLAINTS = frozenset({"error", "warning"})
 _POLICIES = {
-    "default": "tasks:\n  chat: {}\n  ocr: {max_pixels: 1310720}\n  classify: {max_pixels: 262144, output: jpeg}\n",
+    "default": "tasks:\n  chat: {}\n  ocr: {max_pixels: 786432}\n  classify: {max_pixels: 262144, output: jpeg}\n",
     "acme": "tenant: acme\nkv_tokens_in_flight: 200000\nmodels:\n  'Qwen/*': {max_images: 4}\n",
 }
 
@@ -76,6 +76,7 @@ def site(folder: Path) -> Iterator[Site]:
     """Everything started, everything ended. The engines have a cap, as most operators give them one."""
     chromium = shutil.which("chromium")
     assert chromium is not None, "Debian's chromium is missing; .ci/setup installs it"
+    expect.set_options(timeout=DEADLINE_S * 1000)
     with ExitStack() as stack:
         engines = [stack.enter_context(Engine("--max-pixels", str(CAP_PIXELS))) for _ in range(2)]
         backends = [{"url": engine.url, "max_pixels": CAP_PIXELS} for engine in engines]
