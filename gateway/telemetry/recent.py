@@ -74,7 +74,13 @@ class Lately:
 
 _NAMES = tuple(each.name for each in fields(Sums))
 _OF_BACKENDS = tuple(each.name for each in fields(BackendSums))
-_OUTCOMES = {"shed": "shed", "rejected": "rejected", "backend_failed": "failed", "backend_refused": "failed"}
+_OUTCOMES = {
+    "shed": "shed",
+    "rejected": "rejected",
+    "backend_failed": "failed",
+    "backend_refused": "failed",
+    "bug": "failed",
+}
 
 
 class Recent:
@@ -136,15 +142,16 @@ class Recent:
 
 def _add(sums: Sums, x: ExchangeRecord) -> None:
     sums.requests += 1
-    ended = _OUTCOMES.get(x.outcome)
-    if ended is not None:
+    if x.outcome in _OUTCOMES:
+        ended = _OUTCOMES[x.outcome]
         setattr(sums, ended, getattr(sums, ended) + 1)
-    sums.images += x.images_passed + x.images_shrunk + x.images_recoded
-    sums.image_bytes_in += x.image_bytes_in
-    sums.image_bytes_out += x.image_bytes_out
-    if x.estimate is not None and x.family is not None:
-        sums.image_tokens_asked += x.image_tokens_original
-        sums.image_tokens_sent += x.estimate.image_tokens
+    if images := x.images_passed + x.images_shrunk + x.images_recoded:
+        sums.images += images
+        sums.image_bytes_in += x.image_bytes_in
+        sums.image_bytes_out += x.image_bytes_out
+        if x.estimate is not None and x.family is not None:
+            sums.image_tokens_asked += x.image_tokens_original
+            sums.image_tokens_sent += x.estimate.image_tokens
     if x.usage is not None:
         sums.prompt_tokens += x.usage.prompt_tokens
         sums.cached_tokens += x.usage.cached_tokens or 0
