@@ -3,6 +3,14 @@
 The others are written down from their descriptions, in their favour where those are silent: they know at once what
 their own requests do, and those that read engines' events know exactly what is cached. One object is one replica of a
 router.
+
+What is documented or was measured by us: sglang-router 0.3.2's `cache_aware` builds its tree from text parts alone;
+vllm-router 0.1.17's `cache_aware` gives up on images and balances by load (here `least_loaded`), its `consistent_hash`
+reads a session header and, without one, sends all chat requests to one backend; llm-d's scorer of image caches (v0.10)
+keeps 2,048 items a pod and counts items, not tokens; Dynamo adds prefill that is not cached and blocks in use, with
+weights. Assumed, since nothing we have says it: the thresholds of `CacheAware` (matched 0.3, loads 64 apart and 1.5
+times), equal weights of llm-d's scorers, Dynamo's weights of 1 and no randomness, and that without a session
+`consistent_hash` spreads at random, in its favour.
 """
 
 from __future__ import annotations
@@ -151,14 +159,14 @@ class PureHash(Counting):
 
 
 class ConsistentHash(Counting):
-    """vllm-router's `consistent_hash` by a session header that names the conversation (without: all to one)."""
+    """vllm-router's `consistent_hash` by a session header that names the conversation (without: at random)."""
 
     def pick(self, request: Request) -> int:
         return hashed(request.session or self.dice.getrandbits(60), len(self.inflight))
 
 
 class CacheAware(Counting):
-    """sglang-router's `cache_aware`: a tree of text alone; shortest queue when loads are 64 apart and 1.5 times."""
+    """sglang-router's `cache_aware`: a tree of text alone; shortest queue when loads are far apart."""
 
     _threshold, _apart, _times = 0.3, 64, 1.5
 

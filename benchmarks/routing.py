@@ -29,6 +29,9 @@ SCRAPE_S = 5.0
 _REQUESTS = 4_000
 # (backends, replicas): every workload and router at eight; then how it grows.
 _FLEETS = ((8, 1), (2, 1), (8, 8), (64, 8), (64, 50))
+# Over how many seeds a few replicas are judged, and with how many requests each.
+_SEEDS, _SEEDED_REQUESTS = (11, 12, 13, 14, 15), 2_000
+_SEEDED_FLEETS = ((8, 1), (8, 4), (8, 8), (8, 50))
 _LARGE = 1_000
 _FEW = ("ours", "least_loaded", "pure_hash")
 
@@ -66,6 +69,18 @@ def simulate(requests: list[Request], router: str, backends: int, replicas: int 
 def points_below_ideal(found: dict[str, float]) -> float:
     """How many points of hit share are missing."""
     return round(100 * (found["ideal_share"] - found["hit_share"]), 2)
+
+
+def over_seeds(name: str, count: int, backends: int, replicas: int) -> dict[str, list[float]]:
+    """Median and worst, over several seeds, of what one workload comes to."""
+    found: dict[str, list[float]] = {"points_below_ideal": [], "hottest_over_mean": [], "p99_over_least_loaded": []}
+    for seed in _SEEDS:
+        requests = load_of(name, count, backends, seed)
+        ours, blind = (simulate(requests, router, backends, replicas) for router in ("ours", "least_loaded"))
+        found["points_below_ideal"].append(points_below_ideal(ours))
+        found["hottest_over_mean"].append(ours["hottest_over_mean"])
+        found["p99_over_least_loaded"].append(round(ours["ttft_p99_ms"] / blind["ttft_p99_ms"], 3))
+    return {key: [statistics.median(values), max(values)] for key, values in found.items()}
 
 
 def decision_us(backends: int, rounds: int = 300) -> float:
@@ -141,6 +156,12 @@ def run(options: Options) -> dict[str, object]:
         "decision_us": {str(size): decision_us(size) for size in (10, _LARGE)},
         "index_bytes_per_entry": index_bytes_per_entry(),
         "fleets": fleets,
+        "median_and_worst": {
+            f"{backends} backends, {replicas} replicas": {
+                name: over_seeds(name, _SEEDED_REQUESTS * count // _REQUESTS, backends, replicas) for name in WORKLOADS
+            }
+            for backends, replicas in _SEEDED_FLEETS
+        },
     }
 
 
@@ -164,4 +185,15 @@ def table(report: dict[str, object]) -> list[str]:
                 f" {each['hottest_over_mean']:8.2f} {each['ttft_p50_ms']:9.0f} {each['ttft_p99_ms']:9.0f}"
                 for router, each in routers.items()
             ]
+    return lines + _seeded_lines(report)
+
+
+def _seeded_lines(report: dict[str, object]) -> list[str]:
+    fleets = report["median_and_worst"]
+    assert isinstance(fleets, dict)
+    lines = ["", f"median / worst of {len(_SEEDS)} seeds: points below ideal, hottest over mean, p99 over least-loaded"]
+    for fleet, workloads in fleets.items():
+        for name, each in workloads.items():
+            pairs = "".join(f" {median:8.2f} /{worst:6.2f}" for median, worst in each.values())
+            lines.append(f"  {fleet:24} {name:12}{pairs}")
     return lines

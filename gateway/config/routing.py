@@ -33,7 +33,7 @@ class RoutingConfig:
     )
     home_weight: float = setting(
         _WEIGHTS.home,
-        "How far a content's home is trusted to hold what other replicas were given, by their share of the work.",
+        "How far a content's home is trusted to hold what other replicas were given, where content comes again.",
         minimum=0,
         maximum=1,
         reload=True,

@@ -89,14 +89,14 @@ class Weights:
 
     ``queue`` and ``work`` together are the expected time to the first token. ``work`` counts above 1 because what a
     backend does again it does instead of other requests' work: they wait for it too. ``running`` is what decoding
-    beside costs. ``home`` is how likely the content's home holds what another replica was given and we were not, times
-    the share of the engines' work that is others'.
+    beside costs. ``home`` scales how likely the content's home holds what another replica was given and we were not
+    (`reuse.known_to_others`).
     """
 
     queue: float = 1.0
     work: float = 4.0
     running: float = 1.0
-    home: float = 0.8
+    home: float = 1.0
 
 
 DEFAULT_WEIGHTS = Weights()

@@ -72,7 +72,7 @@ def _costs_s(field: Field) -> list[float]:
 def _decision(field: Field, picked: Pick, tell: Callable[[], tuple[str, ...]]) -> Decision:
     view, held, ask = field.views[picked.index], field.holdings[picked.index], field.ask
     ahead = Ahead(
-        queued_tokens(view, ask.prompt_tokens),
+        queued_tokens(view, ask.prompt_tokens, view.prefill_s_per_token or field.profile.prefill_s_per_token),
         view.queued_encode_patches,
         max(0, ask.prompt_tokens - held.prefix_tokens),
         max(0, ask.key.encode_patches - held.encode_patches),

@@ -15,8 +15,9 @@ from heapq import nlargest
 
 from gateway.routing.ask import Profile, RouteAsk
 from gateway.routing.hashing import first, spread, weights
-from gateway.routing.holding import NOTHING, Holdings
+from gateway.routing.holding import NOTHING, Believed, Holdings
 from gateway.routing.pace import TokenPace
+from gateway.routing.reuse import known_to_others
 from gateway.routing.scorers.contract import Field, queued_tokens
 from gateway.types import BackendView
 
@@ -32,13 +33,6 @@ DECODE_TOKENS, OUTPUT_TOKENS_LIMIT = 6, 256
 HOME_SPARE = 32
 
 
-def home_key(ask: RouteAsk) -> int | None:
-    """What the content's homes go by: a conversation's history keeps its home whatever is appended."""
-    if ask.key.home is not None:
-        return ask.key.home
-    return spread(ask.key.images[0]) if ask.key.images else None
-
-
 def shortlist(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings) -> Sequence[BackendView]:
     """Those of ``views`` that are worth comparing, in their order; all of a small fleet."""
     count = len(views)
@@ -47,7 +41,7 @@ def shortlist(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings) -
     chosen: set[int] = set()
     if holdings:
         chosen.update([index for index, view in enumerate(views) if view.name in holdings][:HOLDERS])
-    key = home_key(ask)
+    key = ask.key.content
     if key is not None:
         weighed = weights(views, key)
         chosen.update(nlargest(HOMES, range(count), key=weighed.__getitem__))
@@ -72,14 +66,17 @@ def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, pr
         encode = view.encode_s_per_patch or usual.encode_s_per_patch
         if view.ramp < 1.0:  # who has just come back is slower, and must not be buried
             prefill, encode = prefill / view.ramp, encode / view.ramp
-        queued = queued_tokens(view, prompt) if view.engine_waiting else view.queued_prefill_tokens
+        queued = queued_tokens(view, prompt, prefill) if view.engine_waiting else view.queued_prefill_tokens
         queue_s.append(queued * prefill + view.queued_encode_patches * encode)
         if holding is NOTHING:
             work_s.append(prompt * prefill + patches * encode)
         else:
             rest, uncoded = max(0, prompt - holding.prefix_tokens), max(0, patches - holding.encode_patches)
             work_s.append(rest * prefill + uncoded * encode)
-    likelihood = 0.0 if home_key(ask) is None else profile.weights.home * others_share(views)
+    likelihood = 0.0
+    if profile.weights.home and ask.key.content is not None:
+        reuse = holdings.reuse if isinstance(holdings, Believed) else 1.0
+        likelihood = profile.weights.home * known_to_others(reuse, others_share(views))
     return Field(ask, profile, views, held, queue_s, work_s, likelihood=likelihood)
 
 
@@ -115,7 +112,7 @@ def bounded(field: Field) -> Field:
     recent = [view.recent_work_tokens for view in views]
     work = work_tokens(ask.prompt_tokens, ask.key.encode_patches, max(0, ask.kv_tokens - ask.prompt_tokens))
     bound = profile.load_factor * sum(recent) / count + work
-    key = home_key(ask)
+    key = ask.key.content
     if max(recent) > bound:
         whole_s = max(field.work_s)
         spare = (profile.spare_requests - 1) * work

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from gateway.routing.blocks.lookup import PromptChains
+from gateway.routing.hashing import spread
 from gateway.types import BackendName
 
 
@@ -36,6 +37,13 @@ class RouteKey:
     prompt: PromptChains | None = field(default=None, compare=False, repr=False)
     home: int | None = None
     ends: tuple[int, ...] = ()
+
+    @property
+    def content(self) -> int | None:
+        """What the content's homes go by: a conversation's history keeps its home whatever is appended."""
+        if self.home is not None:
+            return self.home
+        return spread(self.images[0]) if self.images else None
 
     @property
     def encode_patches(self) -> int:
@@ -65,6 +73,16 @@ class Holding:
 NOTHING = Holding()
 # Who is missing holds nothing that anybody knows of.
 Holdings: TypeAlias = Mapping[BackendName, Holding]
+
+
+class Believed(dict[BackendName, Holding]):
+    """Holdings with ``reuse``: which share of our requests comes with content that we had met before (`reuse`)."""
+
+    __slots__ = ("reuse",)
+
+    def __init__(self, found: Mapping[BackendName, Holding], reuse: float) -> None:
+        super().__init__(found)
+        self.reuse = reuse
 
 
 class ExactPrefixes(Protocol):

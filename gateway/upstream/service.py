@@ -202,7 +202,7 @@ class UpstreamService:
         view = next((view for view in self.everybody() if view.name == backend), None)
         if view is not None and view.healthy:
             key = RouteKey(tuple(digest for digest, _ in images), (), tuple(each for _, each in images), scope=scope)
-            self._beliefs.learn(view.name, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
+            self._beliefs.hear(view.name, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
 
     def correct(self, backend: BackendName, believed: Holding, cached_tokens: int) -> None:
         """The backend said how much of the prompt it had held, where ``believed`` was expected."""

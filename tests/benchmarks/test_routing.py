@@ -15,6 +15,10 @@ from benchmarks.routing import points_below_ideal, simulate
 BACKENDS, REQUESTS = 8, 1_200
 # A document is much work for one backend: chance needs more of them to even out.
 MORE = {"documents": 2_000}
+# Seeds that nothing was tuned on.
+UNSEEN = (71, 72)
+# Each replica sees an eighth of what there is to even out; by hashing alone it is 1.4.
+HOTTEST = 1.4
 
 
 @pytest.mark.parametrize("name", sorted(name for name, (_, sends_again) in WORKLOADS.items() if sends_again))
@@ -28,18 +32,23 @@ def test_hits_are_within_five_points_of_the_ideal_and_the_hottest_within_a_quart
     assert ours["ttft_p50_ms"] < blind["ttft_p50_ms"]
 
 
-@pytest.mark.parametrize("replicas", [1, 4])
-def test_where_nothing_is_sent_again_first_tokens_are_never_later_than_by_least_load(replicas: int) -> None:
-    requests = load_of("unique", REQUESTS, BACKENDS)
+@pytest.mark.parametrize("seed", UNSEEN)
+@pytest.mark.parametrize("replicas", [1, 4, 8])
+def test_where_nothing_is_sent_again_first_tokens_are_never_later_than_by_least_load(replicas: int, seed: int) -> None:
+    requests = load_of("unique", 2_000, BACKENDS, seed)
     ours, blind = (simulate(requests, router, BACKENDS, replicas) for router in ("ours", "least_loaded"))
     assert ours["ttft_p99_ms"] <= blind["ttft_p99_ms"]
     assert ours["hit_share"] == ours["ideal_share"] == 0
 
 
-def test_replicas_that_share_nothing_agree() -> None:
-    requests = load_of("screenshots", REQUESTS, BACKENDS)
-    ours, blind = (simulate(requests, router, BACKENDS, 4) for router in ("ours", "least_loaded"))
-    assert points_below_ideal(ours) <= 15
+# Pictures without a shared prefix: who sent them lately only one gateway knows.
+@pytest.mark.parametrize(("name", "points"), [("documents", 5), ("screenshots", 7), ("zipf", 10)])
+@pytest.mark.parametrize(("replicas", "seed"), list(zip((4, 8), UNSEEN, strict=True)))
+def test_replicas_that_share_nothing_agree(name: str, points: float, replicas: int, seed: int) -> None:
+    requests = load_of(name, MORE.get(name, REQUESTS), BACKENDS, seed)
+    ours, blind = (simulate(requests, router, BACKENDS, replicas) for router in ("ours", "least_loaded"))
+    assert points_below_ideal(ours) <= points
+    assert ours["hottest_over_mean"] <= HOTTEST
     assert ours["ttft_p99_ms"] < blind["ttft_p99_ms"]
 
 

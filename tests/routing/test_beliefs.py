@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pytest
+
 from gateway.routing.beliefs import Beliefs
 from gateway.routing.holding import Holding, RouteKey
 from gateway.types import BackendName
@@ -48,3 +50,38 @@ def test_knowledge_overrules_belief_where_it_is_fresh() -> None:
 def test_an_exact_prefix_spares_the_images_inside_it() -> None:
     beliefs = Beliefs(10, Told())
     assert beliefs.holdings(replace(KEY, ends=(100, 400)))[B] == Holding(0, 100, 320, exact=True)
+
+
+def asked(number: int, image: bytes) -> RouteKey:
+    return RouteKey((image,), (100,), (25,), (number,), (50,))
+
+
+def test_own_requests_tell_how_often_content_comes_again_and_those_of_others_do_not() -> None:
+    beliefs = Beliefs(100)
+    for number in range(20):
+        beliefs.learn(A, asked(number, b"%d" % number))
+    unique = beliefs.holdings(KEY).reuse
+    assert unique < 0.05
+    beliefs.hear(B, asked(30, b"1"))
+    assert beliefs.holdings(asked(31, b"1"))[B].images == 1
+    assert beliefs.holdings(KEY).reuse == unique
+    beliefs.learn(A, asked(32, b"1"))
+    assert beliefs.holdings(KEY).reuse > unique
+
+
+@pytest.mark.parametrize(
+    ("believed", "cached", "is_evidence"),
+    [
+        (Holding(), 2_000, True),
+        (Holding(), 100, False),
+        (Holding(prefix_tokens=1_900), 2_000, False),
+        (Holding(prefix_tokens=100, exact=True), 2_000, False),
+    ],
+)
+def test_more_than_we_can_explain_was_sent_by_others(believed: Holding, cached: int, is_evidence: bool) -> None:
+    beliefs = Beliefs(100)
+    for number in range(20):
+        beliefs.learn(A, asked(number, b"%d" % number))
+    before = beliefs.holdings(KEY).reuse
+    beliefs.correct(A, believed, cached)
+    assert (beliefs.holdings(KEY).reuse > before) is is_evidence

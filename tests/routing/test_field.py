@@ -16,14 +16,13 @@ from gateway.routing.field import (
     SAMPLE,
     bounded,
     field_of,
-    home_key,
     others_share,
     shortlist,
     usual_pace,
     work_tokens,
 )
 from gateway.routing.hashing import ranked, spread
-from gateway.routing.holding import Holding, RouteKey
+from gateway.routing.holding import Believed, Holding, RouteKey
 from gateway.types import BackendName
 from tests.routing.fields import asking, view
 
@@ -97,9 +96,16 @@ def test_the_bound_leaves_somebody(recent: list[float], tokens: int) -> None:
 
 
 def test_the_home_is_by_the_history_then_by_the_first_image() -> None:
-    assert home_key(RouteAsk()) is None
-    assert home_key(ASK) == spread(IMAGE)
-    assert home_key(RouteAsk(key=RouteKey((IMAGE,), home=5))) == 5
+    assert RouteKey().content is None
+    assert ASK.key.content == spread(IMAGE)
+    assert RouteKey((IMAGE,), home=5).content == 5
+
+
+@pytest.mark.parametrize(("reuse", "likelihood"), [(0.0, 0.0), (0.5, 0.5), (1.0, 1.0)])
+def test_a_home_is_trusted_as_far_as_content_comes_again(reuse: float, likelihood: float) -> None:
+    fleet = [view(name, engine_running=20, scraped_inflight_requests=10) for name in "ab"]
+    field = field_of(fleet, ASK, Believed({}, reuse), PROFILE)
+    assert field.likelihood == pytest.approx(likelihood)
 
 
 def test_who_has_just_come_back_is_slower() -> None:

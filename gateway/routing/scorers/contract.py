@@ -42,12 +42,14 @@ class Scorer:
     cost_s: Callable[[Field], Sequence[float]]
 
 
-def queued_tokens(view: BackendView, prompt_tokens: int) -> int:
+def queued_tokens(view: BackendView, prompt_tokens: int, prefill_s_per_token: float) -> int:
     """Prompt tokens queued on a backend: ours that nobody answered yet, and strangers' (other gateways, direct
     clients).
 
     Of those an engine reports as waiting, strangers' is the share that were not ours when it was asked. Where it does
-    not tell their tokens, they are taken to be like this request's. A report that is old says nothing.
+    not tell their tokens, they are taken to be like this request's. Since the report the engine has worked: so much of
+    it is gone as its pace allows. What strangers sent since then nobody told; they spread it as we do, so it falls on
+    all alike. A report that is old says nothing.
     """
     waiting = view.engine_waiting
     if not waiting or (view.scraped_age_s is not None and view.scraped_age_s > FRESH_S):
@@ -56,4 +58,5 @@ def queued_tokens(view: BackendView, prompt_tokens: int) -> int:
     known = waiting + (view.engine_running or 0)
     share = max(0, known - ours) / known
     each = waiting * prompt_tokens if view.engine_waiting_tokens is None else view.engine_waiting_tokens
-    return view.queued_prefill_tokens + int(share * each)
+    done = (view.scraped_age_s or 0.0) / prefill_s_per_token
+    return view.queued_prefill_tokens + max(0, int(share * each - done))

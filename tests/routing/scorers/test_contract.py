@@ -33,8 +33,10 @@ def test_costs_are_seconds_one_per_candidate(ask: RouteAsk, fleet: list[BackendV
         ({"engine_waiting": 4, "engine_running": 4, "scraped_inflight_requests": 6}, 500 + 100),
         ({"engine_waiting": 4, "engine_waiting_tokens": 8000, "scraped_inflight_requests": 1}, 500 + 6000),
         ({"engine_waiting": 4, "scraped_inflight_requests": 0, "scraped_age_s": 11.0}, 500),
+        ({"engine_waiting": 4, "scraped_inflight_requests": 0, "scraped_age_s": 0.01}, 500 + 400 - 100),
+        ({"engine_waiting": 4, "scraped_inflight_requests": 0, "scraped_age_s": 5.0}, 500),
         ({"engine_waiting": 3, "inflight_requests": 2}, 500 + 100),
     ],
 )
-def test_what_waits_in_an_engine_is_not_counted_twice(facts: dict[str, int], tokens: int) -> None:
-    assert queued_tokens(view("a", queued_prefill_tokens=500, **facts), 100) == tokens
+def test_what_waits_in_an_engine_is_not_counted_twice(facts: dict[str, float], tokens: int) -> None:
+    assert queued_tokens(view("a", queued_prefill_tokens=500, **facts), 100, 1e-4) == tokens
