@@ -74,7 +74,7 @@ def field_of(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, pr
             rest, uncoded = max(0, prompt - holding.prefix_tokens), max(0, patches - holding.encode_patches)
             work_s.append(rest * prefill + uncoded * encode)
     likelihood = 0.0
-    if profile.weights.home and ask.key.content is not None:
+    if len(views) > 1 and profile.weights.home and ask.key.content is not None:
         reuse = holdings.reuse if isinstance(holdings, Believed) else 1.0
         likelihood = profile.weights.home * known_to_others(reuse, others_share(views))
     return Field(ask, profile, views, held, queue_s, work_s, likelihood=likelihood)
