@@ -114,7 +114,7 @@ async def _tell(
     tree = cut(body.buffer, body.start, body.stop).tree
     call = dialect.read(tree)
     told["call"] = _call(call)
-    policy = policy_for(world, caller, head, call)
+    policy = policy_for(world, caller, head, call, tree)
     told["policy"] = _policy(policy)
     call = with_parameters(policy, call, tree)
     views = ports.upstream.views()

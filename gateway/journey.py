@@ -75,7 +75,7 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
         call = x.dialect.read(skeleton.tree)
         frame.note_call(record, call)
         watch.lap("read")
-        policy = frame.policy_for(x.world, caller, client.head, call)
+        policy = frame.policy_for(x.world, caller, client.head, call, skeleton.tree)
         frame.note_policy(record, policy)
         call = with_usage(policy, x.dialect.name, with_parameters(policy, call, skeleton.tree), skeleton.tree)
         views = ports.upstream.views()

@@ -1,8 +1,8 @@
 """One client connection on aiohttp: what is answered to bytes that are no HTTP request, and to what nobody caught.
 
 Decided here: that both get our envelope instead of aiohttp's text, which quotes the offending bytes, and that the
-former leave no traceback (it would hold a piece of a header, perhaps of a key); and that a request whose body's framing
-breaks hears of it at once. Not decided here: anything about a request that could be read.
+former leave no traceback (it would hold a piece of a header, perhaps of a key); that a request whose body's framing
+breaks hears of it at once; and that only HTTP/1 is spoken. Not decided here: anything about a request that can be read.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import uuid
 
 from aiohttp import web
 from aiohttp.http import RawRequestMessage
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.streams import EMPTY_PAYLOAD
+from aiohttp.web_protocol import _ErrInfo
 
 from gateway.api.problems import error_headers
 from gateway.dialects import DIALECTS
@@ -28,8 +30,13 @@ class Connection(web.RequestHandler):
         """aiohttp queues what it cannot parse as a further request; in the middle of a body it belongs to that body,
         whose reader would else wait for its time limit."""
         super().data_received(data)
-        if self._messages and not isinstance(self._messages[-1][0], RawRequestMessage):
+        if not self._messages:
+            return
+        if not isinstance(self._messages[-1][0], RawRequestMessage):
             self._spoil_open_body()
+        for at, (message, _) in enumerate(self._messages):
+            if isinstance(message, RawRequestMessage) and message.version.major != 1:
+                self._messages[at] = (_other_version(), EMPTY_PAYLOAD)
 
     def _spoil_open_body(self) -> None:
         if len(self._messages) > 1:
@@ -66,6 +73,11 @@ class Connection(web.RequestHandler):
         )
         response.force_close()
         return response
+
+
+def _other_version() -> _ErrInfo:
+    """aiohttp's parser takes the line of HTTP/2 and HTTP/0.9 too, and would answer as if it spoke them."""
+    return _ErrInfo(status=400, exc=BadHttpMessage("another version"), message="another version")
 
 
 def _error_of(status: int, exc: BaseException | None) -> GatewayError:

@@ -21,7 +21,7 @@ def run_several(settings: Settings, flags: dict[str, object], config: Path | Non
     try:
         return asyncio.run(_run(settings, flags, config, log))
     except FailedAtStart as error:
-        return error.code  # it has said why
+        return max(error.code, 1)  # it has said why, or was ended by a signal
     except OSError as error:
         raise cannot_listen(error) from None
     finally:

@@ -100,7 +100,9 @@ class Supervisor:
         if number in _LEAVING:
             self._leaving.set()
         for sibling in self.siblings:
-            sibling.signal(number)
+            # Who does not serve yet reads everything anew anyway, and would be ended by a hangup.
+            if sibling.admin_port or number in _LEAVING:
+                sibling.signal(number)
 
     # --- one of them ------------------------------------------------------------------------------------------------
 

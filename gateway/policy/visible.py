@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.policy.patterns import matches
-from gateway.types import TaskName
+from gateway.types import Json, TaskName
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,23 @@ def is_allowed(allowed: tuple[str, ...] | None, name: str | None) -> bool:
     if allowed is None:
         return True
     return name is not None and any(matches(pattern, name) for pattern in allowed)
+
+
+def hidden_adapter(allowed: tuple[str, ...] | None, model: str | None, given: Json) -> str | None:
+    """The first adapter of ``lora_path`` (SGLang: a name, or one per prompt) that may not be named; ``None``: all may.
+
+    An adapter is allowed by its own name or as SGLang writes it behind its model's, ``model:adapter``.
+    """
+    if allowed is None or given is None:
+        return None
+    for name in given if isinstance(given, list) else [given]:
+        if name is None:
+            continue
+        if not isinstance(name, str):
+            return "lora_path"
+        if not is_allowed(allowed, name) and not is_allowed(allowed, f"{model}:{name}"):
+            return name
+    return None
 
 
 def visible_models(

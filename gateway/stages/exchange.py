@@ -11,7 +11,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from gateway.errors import BackendFailed, Blame, Exhausted, GatewayBug, GatewayError, NotTaken, Overloaded
+from gateway.errors import (
+    BackendFailed,
+    Blame,
+    Exhausted,
+    GatewayBug,
+    GatewayError,
+    ModelNotFound,
+    NotTaken,
+    Overloaded,
+)
 from gateway.legwork import Legs
 from gateway.models.book import ModelBook, ServedModel
 from gateway.policy.choose import Asked
@@ -20,6 +29,7 @@ from gateway.policy.keys import Caller
 from gateway.policy.policyset import PolicySet
 from gateway.policy.profiles import PROFILES
 from gateway.policy.resolve import resolve
+from gateway.policy.visible import hidden_adapter
 from gateway.ports import (
     Aside,
     Body,
@@ -49,6 +59,7 @@ from gateway.types import (
     Call,
     Change,
     ImagePlan,
+    JsonObject,
     MediumKind,
     SourceFacts,
     TenantId,
@@ -227,10 +238,10 @@ def note_policy(record: ExchangeRecord, policy: EffectivePolicy) -> None:
     record.profile = None if policy.profile is Profile.NONE else policy.profile
 
 
-def policy_for(world: World, caller: Caller, head: RequestHead, call: Call) -> EffectivePolicy:
-    """What a request is measured against. Raises NotPermitted."""
+def policy_for(world: World, caller: Caller, head: RequestHead, call: Call, tree: JsonObject) -> EffectivePolicy:
+    """What a request is measured against. Raises NotPermitted, ModelNotFound."""
     asked = Asked(head.path, head.header, call.model, call.user, len(call.images), call.has_tools)
-    return resolve(
+    policy = resolve(
         world.policies,
         tenant=caller.tenant,
         header_task=head.header(TASK_HEADER),
@@ -239,6 +250,11 @@ def policy_for(world: World, caller: Caller, head: RequestHead, call: Call) -> E
         key_task=caller.task,
         asked=asked,
     )
+    if policy.allowed_models is not None:
+        hidden = hidden_adapter(policy.allowed_models, policy.model, tree.get("lora_path"))
+        if hidden is not None:
+            raise ModelNotFound(f"The model {hidden[:128]!r} is not served here.", part="lora_path")
+    return policy
 
 
 def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:

@@ -1,23 +1,22 @@
 """The model that a form names, read off its first bytes while the rest still comes: audio uploads.
 
-Decided here: how far is looked (clients of OpenAI's SDK send fields before files), and how an alias's name is replaced
-on the way. Not decided here: which model that is (``policy``). A form that names its model behind its file is carried
-like one that names none.
+Decided here: how far is looked (clients of OpenAI's SDK send fields before files), how an alias's name is replaced on
+the way, and that a form that names a model once more further on never reaches its end: engines take the last. Not
+decided here: which model that is (``policy``), how names are read (``form_fields``). A form that names its model behind
+its file is carried like one that names none.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from gateway.errors import GatewayError
 from gateway.ports import Body, Client
 from gateway.record import RequestHead
+from gateway.stages.form_fields import FormFields, boundary_of
 from gateway.types import HeaderList
 
 PEEKED_BYTES = 16 * 1024
-# A field of multipart/form-data (RFC 7578): its headers, a blank line, its value up to the next line's end.
-_MODEL = re.compile(rb'name="?model"?[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]{1,256})\r\n')
 
 
 def is_form(head: RequestHead) -> bool:
@@ -28,42 +27,48 @@ def is_form(head: RequestHead) -> bool:
 class Form:
     """A client whose first bytes were read; it gives them again, and then the others as they come."""
 
-    def __init__(self, client: Client, pieces: list[bytes]) -> None:
+    def __init__(self, client: Client) -> None:
+        """Raises InvalidRequest for a form without a boundary."""
         self._client = client
-        self._pieces = pieces
+        self._pieces: list[bytes] = []
         self._head = client.head
+        self._fields = FormFields(boundary_of(client.head.header("content-type") or ""))
 
     @classmethod
     async def of(cls, client: Client) -> Form:
-        """Read as much as is looked at. Raises what the client's ``chunk`` raises."""
-        pieces: list[bytes] = []
+        """Read as much as is looked at. Raises what the client's ``chunk`` raises, and InvalidRequest."""
+        form = cls(client)
         size = 0
-        while size < PEEKED_BYTES and not _MODEL.search(b"".join(pieces)) and (piece := await client.chunk()):
-            pieces.append(piece)
+        while size < PEEKED_BYTES and form._fields.model is None and (piece := await client.chunk()):
+            form._fields.feed(piece)
+            form._pieces.append(piece)
             size += len(piece)
-        return cls(client, pieces)
+        return form
 
     @property
     def model(self) -> str | None:
         """The model named, if it was among the bytes that were read."""
-        found = _MODEL.search(b"".join(self._pieces))
-        return None if found is None else found[1].decode("utf-8", "replace")
+        found = self._fields.model
+        return None if not found else found.decode("utf-8", "replace")
 
     def rename(self, model: str) -> None:
         """Let the form name another model."""
-        start = b"".join(self._pieces)
-        found = _MODEL.search(start)
-        if found is None:
+        fields, start = self._fields, b"".join(self._pieces)
+        if fields.model is None:
             return
-        renamed = start[: found.start(1)] + model.encode() + start[found.end(1) :]
+        renamed = start[: fields.value_at] + model.encode() + start[fields.value_at + len(fields.model) :]
         self._pieces = [renamed]
         if self._head.content_length is not None:
             length = self._head.content_length + len(renamed) - len(start)
             self._head = replace(self._head, content_length=length)
 
     async def chunk(self) -> bytes:
-        """The next bytes."""
-        return self._pieces.pop(0) if self._pieces else await self._client.chunk()
+        """The next bytes. Raises InvalidRequest where they name a model again."""
+        if self._pieces:
+            return self._pieces.pop(0)
+        piece = await self._client.chunk()
+        self._fields.feed(piece)
+        return piece
 
     # --- all else is the client's own -----------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ KEY = b"Authorization: Bearer sk-very-private"
 UNREADABLE = {
     "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
     "length and chunks": b"POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "another version": b"GET /health HTTP/2.0\r\nHost: sk-very-private\r\n\r\n",
+    "an old version, a body": b"POST /health HTTP/0.9\r\nContent-Length: 3\r\n\r\nabc",
     "no method": b"sk-very-private\r\n\r\n",
     "many headers": b"GET /health HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(200)) + b"\r\n",
     "bytes in the path": b"GET /sk-very-private\xff HTTP/1.1\r\nHost: x\r\n\r\n",

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import httpx
 import pytest
 
+from gateway.cli.supervisor import Supervisor
+from gateway.config.sources import load_settings
+from gateway.telemetry.log import JsonLog
 from tests.cli.command import NOBODY
 from tests.e2e.processes import Gateway, until
 
@@ -29,6 +34,33 @@ def children(pid: int) -> list[int]:
         except OSError:
             continue
     return sorted(found)
+
+
+class Recording:
+    """Of a process only what a signal needs."""
+
+    returncode = None
+
+    def __init__(self) -> None:
+        self.heard: list[int] = []
+
+    def send_signal(self, number: int) -> None:
+        self.heard.append(number)
+
+
+async def test_a_hangup_is_for_those_that_serve_and_an_end_for_all() -> None:
+    log = JsonLog("error", access=False)
+    flags: dict[str, object] = {"server.processes": 2}
+    supervisor = Supervisor(load_settings(environment={}, flags=flags), flags, None, log)
+    processes = [Recording(), Recording()]
+    for sibling, process in zip(supervisor.siblings, processes, strict=True):
+        sibling.process = cast("asyncio.subprocess.Process", process)
+    supervisor.siblings[0].admin_port = 9465
+    supervisor.pass_on(signal.SIGHUP)
+    supervisor.pass_on(signal.SIGTERM)
+    assert supervisor.is_leaving
+    assert [process.heard for process in processes] == [[signal.SIGHUP, signal.SIGTERM], [signal.SIGTERM]]
+    log.close()
 
 
 def start() -> Gateway:

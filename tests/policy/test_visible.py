@@ -10,8 +10,8 @@ from gateway.errors import ModelNotFound
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT, PolicySet
 from gateway.policy.resolve import resolve
-from gateway.policy.visible import ModelAlias, is_allowed, visible_models
-from gateway.types import TaskName
+from gateway.policy.visible import ModelAlias, hidden_adapter, is_allowed, visible_models
+from gateway.types import Json, TaskName
 from tests.policy.examples import policy_set
 
 FAST = ModelAlias("org/big", TaskName("ocr"), ((("max_tokens",), "64"),))
@@ -66,3 +66,15 @@ def test_what_is_not_allowed_is_not_there() -> None:
             resolved(text, other)
         assert caught.value.part == "model"
         assert "small" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("given", "hidden"),
+    [
+        (None, None), ("mine", None), ("theirs", "theirs"), ("a", None), (["mine", None], None),
+        (["mine", "theirs"], "theirs"), ([["mine"]], "lora_path"), ({"theirs": 1}, "lora_path"), (1, "lora_path"),
+    ],
+)  # fmt: skip
+def test_adapters_are_models_that_have_to_be_allowed(given: Json, hidden: str | None) -> None:
+    assert hidden_adapter(("m", "mine", "m:a"), "m", given) == hidden
+    assert hidden_adapter(None, "m", given) is None

@@ -81,3 +81,10 @@ def test_the_length_follows_the_name() -> None:
     assert form.model == "listen"
     form.rename("ears-large")
     assert form.head.content_length == len(body) + len("ears-large") - len("listen")
+
+
+def test_a_model_named_again_behind_the_file_never_reaches_its_end() -> None:
+    long = FILE + b"x" * PEEKED_BYTES + b"\r\n"
+    scene = carried(named("ears") + long + named("eyes") + END)
+    assert [error.code for error in scene.client.refusals] == ["invalid_request"]
+    assert [error.code for error in carried(named("ears") + named("eyes") + END).client.refusals] == ["invalid_request"]
