@@ -31,8 +31,8 @@ _WELL = Row(
             height=5,
         ),
         Panel(
-            title="What share fails, by us or a backend?",
-            action="Look at errors by code below, then at the backends.",
+            title="What share fails?",
+            action="By our fault or a backend's. Look at errors by code below, then at the backends.",
             unit="percentunit",
             queries=(
                 Query(share(f"({rate('requests_total', FAILED)} or vector(0))", rate("requests_total")), "failed"),
@@ -58,8 +58,8 @@ _WELL = Row(
             runbook="nohealthybackend",
         ),
         Panel(
-            title="What share of image tokens is saved?",
-            action="None: policies cap nothing (rules.max_pixels), or images are small.",
+            title="What share is saved?",
+            action="Of image tokens. None: policies cap nothing (rules.max_pixels), or images are small.",
             unit="percentunit",
             queries=(
                 Query(
@@ -76,7 +76,7 @@ _WELL = Row(
             share=True,
         ),
         Panel(
-            title="How full is the image pool?",
+            title="How full is the pool?",
             action="Above 1 images wait: scale out.",
             unit="percentunit",
             queries=(Query(share(PRESSURE, total("pool_workers")), "busy and queued"),),
@@ -147,7 +147,7 @@ _REQUESTS = Row(
             action="An age beyond every deadline: find the request in the access log.",
             unit="none",
             queries=(
-                Query(total("requests_inflight", by="dialect"), "{{dialect}}"),
+                Query(total("requests_inflight"), "in flight"),
                 Query(f"max ({own('oldest_request_seconds')})", "oldest, in seconds"),
             ),
         ),
@@ -196,10 +196,7 @@ _FULL = Row(
             title="Does something block the loop?",
             action="Report it, with the log of that time.",
             unit="s",
-            queries=(
-                Query(quantile(0.99, "loop_lag_seconds"), "p99 lag"),
-                Query(rate("loop_stalls_total"), "stalls a second"),
-            ),
+            queries=(Query(quantile(0.99, "loop_lag_seconds"), "p99 lag"),),
             runbook="loopstalled",
         ),
         Panel(
@@ -281,11 +278,11 @@ _PROCESS = Row(
             runbook="reloadfailed",
         ),
         Panel(
-            title="Do clients steer engines, is anything unverified or lost?",
-            action="Stripped: talk to the tenant. No usage: let clients ask for it. Lines or traces lost: see their "
-            "collectors.",
+            title="Does anything stall, get lost, or steer engines?",
+            action="Stalls: as above. Stripped: talk to the tenant. Lines or traces lost: see their collectors.",
             unit="none",
             queries=(
+                Query(rate("loop_stalls_total"), "stalls of the loop a second"),
                 Query(rate("stripped_fields_total"), "stripped fields a second"),
                 Query(rate("unverified_total"), "answers without usage a second"),
                 Query(rate("log_lines_dropped_total"), "log lines lost a second"),

@@ -158,7 +158,8 @@ def _graph(panel: Panel, answers: Answers, box: _Box) -> Iterator[str]:
     lines = _stacked(series) if panel.stacked else [list(drawn.points) for _, _, drawn in series]
     seconds = [second for line in lines for second, _ in line]
     first, last = min(seconds), max(*seconds, min(seconds) + 1)
-    top = 1.0 if panel.share else _round_up(max(v for line in lines for _, v in line if math.isfinite(v)))
+    highest = max(v for line in lines for _, v in line if math.isfinite(v))
+    top = 1.0 if panel.share else _round_up(highest, 2.0 if panel.unit == "bytes" else 10.0)
     rows = min(-(-len(series) // 2), _LEGEND_LIMIT // 2)
     left, right, upper, lower = x + 62, x + w - 10, y + 34, y + h - 18 - 15 * rows
     for tick in range(5):
@@ -226,12 +227,13 @@ def _pieces(line: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, f
         yield piece
 
 
-def _round_up(value: float) -> float:
-    """The next of 1, 2, 4, 5, 10 times a power of ten."""
+def _round_up(value: float, base: float) -> float:
+    """The next number that divides well into four: of few digits, or a few times a power of two."""
     if value <= 0:
         return 1.0
-    size = 10.0 ** math.floor(math.log10(value))
-    return next(step * size for step in (1, 2, 4, 5, 10) if step * size >= value * 0.999)
+    size = base ** math.floor(math.log(value, base))
+    steps = (1, 1.25, 1.5, 2) if base == 2.0 else (1, 1.2, 1.6, 2, 3, 4, 6, 8, 10, 20)
+    return next(step * size for step in steps if step * size >= value * 0.999)
 
 
 _BODIES = {Kind.STAT: _stat, Kind.TABLE: _table, Kind.TIMESERIES: _graph}

@@ -89,7 +89,7 @@ class Stage:
         backends = [{"name": name, "url": engine.url} for name, engine in started.items()]
         config = folder / "gateway.yaml"
         config.write_text(json.dumps({"backends": backends}))
-        tenant = "queue_timeout_s: 0\nrules: {max_pixels: 512x512, max_images: 4}\nkv_tokens_in_flight: 200000\n"
+        tenant = "queue_timeout_s: 0\nrules: {max_pixels: 512x512, max_images: 4}\nkv_tokens_in_flight: 20000\n"
         self.policies = write_policies(
             folder / "policies",
             acme=f"tenant: acme\nkeys: ['{hash_key(ACME)}']\n{tenant}",
@@ -97,6 +97,7 @@ class Stage:
         )
         environment = {
             "VLMGW_REDIS_URL": self.redis.url,
+            "VLMGW_REDIS_DEADLINE_S": "1",
             "VLMGW_IDENTITY_SECRET": SECRET,
             "VLMGW_MEDIA_SHARED_CACHE_BYTES": str(8 << 20),
             "VLMGW_FETCH_PUBLIC_NETWORKS": "127.0.0.0/8",
