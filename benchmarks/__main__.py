@@ -29,6 +29,7 @@ _BENCHMARKS = {
     "release": ("benchmarks.release", "requests held back to reach an engine together, in a model of its steps"),
     "stream": ("benchmarks.stream", "200 events through the gateway and a bare relay: time of each, CPU of all"),
     "routing": ("benchmarks.routing", "hits, balance and first tokens in simulated fleets, and what a decision costs"),
+    "scrape": ("benchmarks.scrape", "the loop under load while metrics are scraped every second, against unscraped"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "value": ("benchmarks.value", "a conversation about photographs with a real vLLM, direct and through the gateway"),
     "turns": ("benchmarks.turns", "a long conversation whose images are known, against a bare relay"),

@@ -42,7 +42,8 @@ _Asked = dict[str, list[float]]
 _JSON = {"Content-Type": "application/json"}
 
 
-async def _lags_ms(duration_s: float) -> list[float]:
+async def lags_ms(duration_s: float) -> list[float]:
+    """How late a short sleep came back, again and again for so long."""
     loop = asyncio.get_running_loop()
     lags = []
     end_s = loop.time() + duration_s
@@ -59,7 +60,8 @@ def _kept_waiting_s() -> float:
     return int(path.read_text().split()[1]) / 1e9 if path.is_file() else 0.0
 
 
-def _percentile(values: list[float], share: float) -> float:
+def percentile(values: list[float], share: float) -> float:
+    """The value below which this share of them lies."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
@@ -82,23 +84,23 @@ async def _measure(port: int, picture: Path, rounds: int) -> dict[str, object]:
     loads: list[_Asked] = []
     probes: list[_Asked] = []
     try:
-        await _lags_ms(1.0)
+        await lags_ms(1.0)
         for _ in range(rounds):
             before_s = _kept_waiting_s()
-            idle += await _lags_ms(_STRETCH_S)
+            idle += await lags_ms(_STRETCH_S)
             waited_s["idle"] += _kept_waiting_s() - before_s
             load = await _start("load", listening.data, picture)
             probe = await _start("probe", listening.data, picture)
             await asyncio.sleep(1.0)
             before_s = _kept_waiting_s()
-            busy += await _lags_ms(_STRETCH_S)
+            busy += await lags_ms(_STRETCH_S)
             waited_s["saturated"] += _kept_waiting_s() - before_s
             loads.append(json.loads((await load.communicate())[0]))
             probes.append(json.loads((await probe.communicate())[0]))
     finally:
         await gateway.stop()
     return {
-        "lag_p99_ratio": round(_percentile(busy, 0.99) / _percentile(idle, 0.99), 2),
+        "lag_p99_ratio": round(percentile(busy, 0.99) / percentile(idle, 0.99), 2),
         "idle": _lag_facts(idle, waited_s["idle"] / rounds),
         "saturated": _lag_facts(busy, waited_s["saturated"] / rounds),
         "answered": _latencies(loads),
@@ -110,7 +112,7 @@ async def _measure(port: int, picture: Path, rounds: int) -> dict[str, object]:
 def _lag_facts(lags_ms: list[float], waited_s: float) -> dict[str, float]:
     return {
         "p50_ms": round(statistics.median(lags_ms), 3),
-        "p99_ms": round(_percentile(lags_ms, 0.99), 3),
+        "p99_ms": round(percentile(lags_ms, 0.99), 3),
         "kept_from_cpu_ms_per_s": round(1000 * waited_s / _STRETCH_S, 1),
     }
 
@@ -125,7 +127,7 @@ def _latencies(asked: list[_Asked]) -> dict[str, dict[str, float]]:
         status: {
             "count": len(latencies_ms),
             "p50_ms": round(statistics.median(latencies_ms), 1),
-            "p99_ms": round(_percentile(latencies_ms, 0.99), 1),
+            "p99_ms": round(percentile(latencies_ms, 0.99), 1),
         }
         for status, latencies_ms in sorted(taken.items())
     }

@@ -16,6 +16,7 @@ Json = dict[str, JsonValue]
 
 SCHEMA_VERSION = 39
 COLUMNS = 24
+TAG = "vlm-gateway"
 SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -149,6 +150,21 @@ def _options(panel: Panel) -> Json:
     }
 
 
+def _link(title: str, kind: str, url: str = "") -> Json:
+    return {
+        "title": title,
+        "type": kind,
+        "url": url,
+        "icon": "doc" if kind == "link" else "external link",
+        "tooltip": "",
+        "tags": [] if kind == "link" else [TAG],
+        "asDropdown": False,
+        "includeVars": kind == "dashboards",
+        "keepTime": kind == "dashboards",
+        "targetBlank": kind == "link",
+    }
+
+
 def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
     made: Json = {
         "id": number,
@@ -168,7 +184,7 @@ def _panel(panel: Panel, number: int, x: int, y: int) -> Json:
             {"id": "organize", "options": {"excludeByName": {"Time": True}, "renameByName": names}},
         ]
     if panel.runbook is not None:
-        made["links"] = [{"title": "What to do", "url": f"${{runbook}}#{panel.runbook}", "targetBlank": True}]
+        made["links"] = [_link("What to do", "link", f"${{runbook}}#{panel.runbook}")]
     return made
 
 
@@ -243,10 +259,12 @@ def _annotation(name: str, expr: str, colour: str) -> Json:
         "name": name,
         "datasource": SOURCE,
         "enable": True,
-        "expr": expr,
         "iconColor": colour,
+        # Where Grafana 10 and 11 look; later ones take the target.
+        "expr": expr,
         "titleFormat": name,
         "step": "30s",
+        "target": {"refId": "Anno", "expr": expr, "interval": "30s"},
     }
 
 
@@ -256,23 +274,14 @@ def dashboard_json(dashboard: Dashboard, annotations: Sequence[tuple[str, str, s
         "uid": dashboard.uid,
         "title": dashboard.title,
         "description": dashboard.about,
-        "tags": ["vlm-gateway"],
+        "tags": [TAG],
         "schemaVersion": SCHEMA_VERSION,
         "editable": True,
         "graphTooltip": 1,
         "refresh": "30s",
         "timezone": "browser",
         "time": {"from": "now-1h", "to": "now"},
-        "links": [
-            {
-                "title": "vlm-gateway",
-                "type": "dashboards",
-                "tags": ["vlm-gateway"],
-                "asDropdown": False,
-                "includeVars": True,
-                "keepTime": True,
-            }
-        ],
+        "links": [_link("vlm-gateway", "dashboards")],
         "templating": {"list": _variables(dashboard)},
         "annotations": {"list": [_annotation(*each) for each in annotations]},
         "panels": list(_laid_out(dashboard)),
