@@ -21,6 +21,8 @@ CAP_PIXELS = 1280 * 32 * 32
 TOKEN = "open-sesame"
 DESK: ViewportSize = {"width": 1360, "height": 940}
 PHONE: ViewportSize = {"width": 390, "height": 844}
+# As root in containers, whose /dev/shm may be small and where the sandbox of Chromium cannot be had.
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 _COMPLAINTS = frozenset({"error", "warning"})
 _POLICIES = {
     "default": "tasks:\n  chat: {}\n  ocr: {max_pixels: 786432}\n  classify: {max_pixels: 262144, output: jpeg}\n",
@@ -86,8 +88,7 @@ def site(folder: Path) -> Iterator[Site]:
         environment = {"VLMGW_ADMIN_TOKEN": TOKEN}
         gateway = stack.enter_context(Gateway("--config", str(settings), environment=environment))
         playwright = stack.enter_context(sync_playwright())
-        # Tests run as root in containers, where Chromium's own sandbox cannot be had.
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        browser = playwright.chromium.launch(executable_path=chromium, args=_FLAGS)
         stack.callback(browser.close)
         yield Site(gateway, browser)
 
