@@ -66,13 +66,13 @@ def file_backends(content: bytes, origin: str, base: BackendConfig, make: Make) 
 
 def read_source_files(sources: Sequence[SourceConfig]) -> None:
     """Whether the files among them can be used now. Raises ValueError with the problems of the first that cannot."""
-    for config in sources:
+    for index, config in enumerate(sources):
         scheme, _, name = config.url.partition(":")
         if scheme == FILE:
             try:
                 content = Path(name).read_bytes()
             except OSError as error:
-                raise ValueError(f"{name}: {error.strerror or error}") from None
+                raise ValueError(f"sources.{index}.url: {name}: {error.strerror or error}") from None
             file_backends(content, name, config.backend, lambda backend: BackendSettings(backend.url))
 
 

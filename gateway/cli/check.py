@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from gateway.assembly.finding import read_source_files
+from gateway.assembly.checking import file_problems
 from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
@@ -24,7 +24,13 @@ from gateway.policy.policyset import PolicySet
 from gateway.policy.shown import told
 
 # What "no value" means, where it does not mean "no limit", and what an empty one means.
-_NO_VALUE = {"max_pixels": "the engine's own cap", "hosts": "any public host", "history": "none"}
+_NO_VALUE = {
+    "max_pixels": "the engine's own cap",
+    "hosts": "any public host",
+    "history": "none",
+    "adaptive": "off",
+    "allowed_models": "any",
+}
 _EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none"}
 
 
@@ -42,11 +48,13 @@ def check(
     if new is not None:
         _compare(policy_set, load_policy_set(new), json=json)
         return
+    problems = file_problems(settings)
     try:
         load_world(settings, b"\0" * 32)
-        read_source_files(settings.sources)
     except (PolicyProblems, ValueError) as error:
-        raise fail("The configuration cannot be used:", [str(error)], code=2) from None
+        problems.append(str(error))
+    if problems:
+        raise fail("The configuration cannot be used:", problems, code=2)
     found = list(effective_policies(policy_set))
     if json:
         show_json({"settings": masked(settings), "policies": [_row(each) for each in found]})

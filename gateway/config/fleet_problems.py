@@ -5,7 +5,9 @@ Decided here: which addresses are none, which names are given twice. Not decided
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from gateway.config.backends import BackendConfig, SourceConfig
@@ -14,6 +16,10 @@ from gateway.config.backends import BackendConfig, SourceConfig
 NAME_LIMIT = 255
 FILE, DNS, SRV, KUBERNETES = "file", "dns", "srv", "kubernetes"
 SCHEMES = (FILE, DNS, SRV, KUBERNETES)
+_OF_TLS = ("tls_ca_file", "tls_cert_file", "tls_key_file", "tls_server_name")
+# RFC 9110 §5.6.2: a token.
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_ENDPOINT = re.compile(r"tcp://[^/\s]+:\d{1,5}|(ipc|inproc)://\S+")
 _OF_KUBERNETES = ("selector", "api_server", "token_file", "ca_file")
 
 
@@ -37,6 +43,7 @@ def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]
         what = _url_problem(backend.url)
         if what is not None:
             problems.append(f"{here}.url: {what}")
+        problems += [f"{here}.{problem}" for problem in _value_problems(backend)]
         name = name_of(backend)
         if not name.isprintable() or len(name) > NAME_LIMIT:
             problems.append(f"{here}.name: must be at most {NAME_LIMIT} printable characters, not {name!r:.80}")
@@ -54,7 +61,7 @@ def _url_problem(url: str) -> str | None:
         port = parts.port
     except ValueError as error:
         return f"{should}: {error}"
-    if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1:
+    if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1 and parts.path.startswith("/"):
         return None
     if "@" in parts.netloc:
         return "holds credentials; they belong into api_key"
@@ -63,6 +70,24 @@ def _url_problem(url: str) -> str | None:
     if parts.query or parts.fragment:
         return f"{should} without ? and #, not {url!r}"
     return "must have a port between 1 and 65535" if port == 0 else None
+
+
+def _value_problems(backend: BackendConfig) -> list[str]:
+    """What cannot hold for any engine; also told, less precisely, where it is used (``upstream.settings``)."""
+    problems = []
+    if backend.lend_affinity is not None and not _HEADER_NAME.fullmatch(backend.lend_affinity):
+        known = "sglang-router, vllm-router or the name of a header"
+        problems.append(f"lend_affinity: must be {known}, not {backend.lend_affinity!r}")
+    for key in ("kv_events", "kv_events_replay"):
+        address = getattr(backend, key)
+        if address not in (None, "off") and not _ENDPOINT.fullmatch(address):
+            problems.append(f"{key}: must be tcp://host:port, or off, not {address!r}")
+    if backend.url.lower().startswith("http:"):
+        odd = [key for key in _OF_TLS if getattr(backend, key) is not None]
+        problems += [f"{key}: means nothing for http; the url must begin with https://" for key in odd]
+    if backend.tls_key_file is not None and backend.tls_cert_file is None:
+        problems.append("tls_key_file: needs tls_cert_file, whose key it is")
+    return problems
 
 
 def source_problems(sources: Iterable[SourceConfig]) -> list[str]:
@@ -83,6 +108,11 @@ def source_problems(sources: Iterable[SourceConfig]) -> list[str]:
         odd = [key for key in _OF_KUBERNETES if getattr(source, key) is not None and scheme != KUBERNETES]
         odd += ["nameservers"] if source.nameservers and scheme not in (DNS, SRV) else []
         problems += [f"{here}.{key}: means nothing for {scheme}:" for key in odd]
+        problems += [
+            f"{here}.nameservers: must be an address or address:port, not {server!r}"
+            for server in source.nameservers
+            if not _is_nameserver(server)
+        ]
         if source.backend.url or source.backend.name:
             problems.append(f"{here}.backend: holds what is true of all engines found, so no url and no name")
     return problems
@@ -108,3 +138,15 @@ def _address_problem(source: SourceConfig) -> str | None:
     if (parts.scheme == DNS) != (port is not None):
         return "must be dns://HOST:PORT" if parts.scheme == DNS else "must have no port: SRV records bring theirs"
     return None
+
+
+def _is_nameserver(written: str) -> bool:
+    """An address, in brackets or not, with or without a port."""
+    host, _, port = written.rpartition(":")
+    if written.endswith("]") or not (host.startswith("[") or (host and ":" not in host)):
+        host, port = written, "53"
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16

@@ -63,7 +63,8 @@ def _path_problems(named: str, *, is_prefix: bool) -> list[str]:
     if not is_plain_path(named):
         return [f"must be a plain path, as /v1/realtime, not {named!r}"]
     if is_prefix and (not named.endswith("/") or named == "/"):
-        return [f"must be /name/ with a slash at both ends, not {named!r}: / would offer all that engines have"]
+        reason = ": it would offer all that engines have" if named == "/" else ""
+        return [f"must be /name/ with a slash at both ends, not {named!r}{reason}"]
     if is_admin_path(named):
         return [f"{named} is administration of engines, which is never offered to clients; call the engine itself"]
     if named in _OWN or any(named in dialect.paths for dialect in DIALECTS):

@@ -161,7 +161,24 @@ def _task_problems(tenant: TenantPolicy) -> list[Problem]:
             if found is not None and task is not None and task not in tenant.tasks:
                 message = f"task {task} is not among the tasks {allowed}{nearest(task, tenant.tasks)}"
                 problems.append(Problem(found.file, found.line, f"{found.path}.{alias}", message))
+        problems += _alias_target_problems(tenant, found)
     return problems
+
+
+def _alias_target_problems(tenant: TenantPolicy, found: Setting | None) -> list[Problem]:
+    """A task behind the model's name would be taken for a part of that name, and nobody serves such a model."""
+    if found is None or not isinstance(found.value, dict):
+        return []
+    return [
+        Problem(
+            found.file,
+            found.line,
+            f"{found.path}.{alias}",
+            f"the task stands behind the alias: write '{alias.rpartition('@')[0] or alias}@{task}: {model}'",
+        )
+        for alias, (model, at, task) in ((alias, target.rpartition("@")) for alias, target in found.value.items())
+        if at and model and task in tenant.tasks
+    ]
 
 
 def _key_problems(tenant: TenantPolicy, allowed: str) -> list[Problem]:

@@ -59,7 +59,9 @@ TENANT_KEYS: tuple[TenantKey, ...] = (
     ),
     TenantKey("default_task", "The task of requests that name none.", Name(), "chat"),
     TenantKey("choose", "Rules that give a request without a task one; the first that fits.", ChooseRules(), ()),
-    TenantKey("model_aliases", "Names for models; `name@task` chooses the task as well.", Aliases(), {}),
+    TenantKey(
+        "model_aliases", "Names for models, `name: model`; `name@task: model` chooses the task as well.", Aliases(), {}
+    ),
     TenantKey("allowed_models", "Models that may be named, by name or pattern; others are not there.", Models(), None),
     TenantKey(
         "kv_tokens_in_flight",

@@ -38,4 +38,4 @@ class RollCall:
                 self._log.event("info", "backend_up", backend=view.name)
             elif not view.healthy and view.name not in self._absent:
                 self._absent.add(view.name)
-                self._log.event("warning", "backend_down", backend=view.name, url=view.url)
+                self._log.event("warning", "backend_down", backend=view.name, url=view.written_url or view.url)

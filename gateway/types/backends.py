@@ -60,7 +60,7 @@ class BackendView:
     ``engine_waiting_tokens``: uncached prompt tokens that wait in the engine, whoever sent them.
     ``takes_ids``: told whether images that it holds may go as ids alone; ``image_cache_bytes`` of processed pictures.
     ``ramp``: how much of its usual share it may get (0 to 1) after it came back. ``resting``: it asked to be left alone
-    for a while (``Retry-After``).
+    for a while (``Retry-After``). ``written_url``: as it was configured, for people (``url`` names no socket's path).
     """
 
     name: BackendName
@@ -107,6 +107,7 @@ class BackendView:
     priorities: bool = False
     ramp: float = 1.0
     resting: bool = False
+    written_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

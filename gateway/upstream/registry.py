@@ -160,6 +160,7 @@ class Backend:
         return BackendView(
             name=self.name,
             url=self.root,
+            written_url=settings.url,
             engine=self.engine.kind,
             engine_version=facts.version,
             models=facts.models,

@@ -93,7 +93,8 @@ class BackendSettings:
     def unix_path(self) -> str | None:
         """The socket of ``unix:///path``."""
         parts = urlsplit(self.url)
-        return parts.path if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1 else None
+        is_path = parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1 and parts.path.startswith("/")
+        return parts.path if is_path else None
 
     @property
     def is_https(self) -> bool:

@@ -142,3 +142,31 @@ def test_differences_between_two_folders(tmp_path: Path) -> None:
 def test_a_broken_new_folder_is_told(tmp_path: Path) -> None:
     write(tmp_path / "acme.yaml", SIX_MISTAKES)
     assert run("check", SHIPPED, str(tmp_path)).code == 2
+
+
+def test_every_file_that_settings_name_is_tried(tmp_path: Path) -> None:
+    config = write(
+        tmp_path / "gateway.yaml",
+        "backends: [{url: 'https://127.0.0.1:9', tls_ca_file: gone.pem}]\n"
+        "sources: ['file:gone.yaml']\n"
+        "server: {tls_cert_file: gone.pem, unix_socket: /no/such/folder/gateway.sock}\n"
+        "jwt: {issuer: 'https://issuer.example'}\n"
+        "models: {one: {path: /no/such/folder}}\n",
+    )
+    ran = run("check", "--config", config)
+    assert ran.code == 2
+    for told in (
+        "backend 127.0.0.1:9: gone.pem cannot be used for TLS",
+        "sources.0.url: ",
+        "server.tls_cert_file: gone.pem",
+        "server.unix_socket: /no/such/folder/gateway.sock cannot be made",
+        "jwt.audience: ",
+        "models.one.path: /no/such/folder/config.json",
+    ):
+        assert told in ran.err
+
+
+def test_rules_without_a_value_are_told_in_their_own_words() -> None:
+    rows = [line.split() for line in run("check").out.splitlines()]
+    told = {row[0]: row[1] for row in rows if len(row) > 2}
+    assert (told["adaptive"], told["allowed_models"]) == ("off", "any")

@@ -81,3 +81,33 @@ def test_backends_that_no_request_could_reach_or_name(url: str, name: str | None
     (told,) = backend_problems([BackendConfig(url, name=name)], "f: backends")
     assert told.startswith(f"f: backends.0.{problem}")
     assert "secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("backend", "problem"),
+    [
+        (BackendConfig("unix:engine.sock"), "url: must be an http:// or https:// URL, or unix:///path"),
+        (
+            BackendConfig("http://a", lend_affinity="a b"),
+            "lend_affinity: must be sglang-router, vllm-router or the name",
+        ),
+        (BackendConfig("http://a", kv_events="udp://a:5557"), "kv_events: must be tcp://host:port, or off"),
+        (BackendConfig("http://a", kv_events_replay="tcp://a"), "kv_events_replay: must be tcp://host:port, or off"),
+        (BackendConfig("http://a", tls_server_name="b"), "tls_server_name: means nothing for http"),
+        (BackendConfig("https://a", tls_key_file="key.pem"), "tls_key_file: needs tls_cert_file"),
+    ],
+)
+def test_values_that_hold_for_no_engine(backend: BackendConfig, problem: str) -> None:
+    (told,) = backend_problems([backend], "settings: backends")
+    assert told.startswith(f"settings: backends.0.{problem}")
+
+
+@pytest.mark.parametrize("server", ["10.0.0.2", "10.0.0.2:53", "fd00::2", "[fd00::2]", "[fd00::2]:5353"])
+def test_nameservers(server: str) -> None:
+    assert source_problems([SourceConfig("dns://vllm:8000", nameservers=(server,))]) == []
+
+
+@pytest.mark.parametrize("server", ["one.one", "10.0.0.2:dns", "10.0.0.2:99999", "[fd00::2", ""])
+def test_nameservers_that_are_none(server: str) -> None:
+    (told,) = source_problems([SourceConfig("dns://vllm:8000", nameservers=(server,))])
+    assert told == f"settings: sources.0.nameservers: must be an address or address:port, not {server!r}"

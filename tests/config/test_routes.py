@@ -16,7 +16,7 @@ from gateway.config.routes import RouteConfig, route_problems
         (RouteConfig(path="/v1/load_lora_adapter"), "administration of engines"),
         (RouteConfig(prefix="/collective_rpc/"), "administration of engines"),
         (RouteConfig(prefix="/"), "would offer all"),
-        (RouteConfig(prefix="/v1"), "slash at both ends"),
+        (RouteConfig(prefix="/v1"), "slash at both ends, not '/v1'"),
         (RouteConfig(path="/a/../pause"), "plain path"),
         (RouteConfig(path="/%70ause"), "plain path"),
         (RouteConfig(path="/v1/chat/completions"), "served by the gateway itself"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.e2e.front import Front
+from tests.e2e.front import FOLDER, Front
 from tests.e2e.h2_client import Http2
 from tests.e2e.processes import DEADLINE_S, Engine, Gateway, until
 from tests.simulator.process import chat, events
@@ -127,6 +130,14 @@ async def test_a_renewed_certificate_is_taken_up_while_a_stream_goes_on(site: _S
         await asyncio.to_thread(until, lambda: _quietly(site.front) == "renewed", "the renewed certificate")
         rest = [line async for line in lines if line]
     assert rest[-1] == "data: [DONE]"
+
+
+def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    papers = {"FRONT_CERTIFICATE": "gone.pem", "FRONT_KEY": "gone.key", "FRONT_STATE": str(tmp_path / "state")}
+    ran = subprocess.run(
+        [str(FOLDER / "start")], cwd=tmp_path, env={**os.environ, **papers}, capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (2, f"front: FRONT_CERTIFICATE: {tmp_path}/gone.pem cannot be read\n")
 
 
 def _quietly(front: Front) -> str:

@@ -69,6 +69,10 @@ def test_the_nearest_list_of_tasks_counts() -> None:
             "a.yaml:1 default_task: not set, and document (policies/default.yaml:1 default_task) is not among",
         ),
         (
+            {"a": "tenant: x\nmodel_aliases: {fast: 'm@ocr'}"},
+            "a.yaml:2 model_aliases.fast: the task stands behind the alias: write 'fast@ocr: m'",
+        ),
+        (
             {"a": "tenant: x\nmodel_aliases: {'fast@occr': m}"},
             "a.yaml:2 model_aliases.fast@occr: task occr is not among the tasks chat, ocr",
         ),

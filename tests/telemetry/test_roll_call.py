@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.roll_call import RollCall
@@ -27,6 +28,14 @@ def test_absence_and_return_are_told_once_each() -> None:
         ("info", "backend_up", "a"),
     ]
     assert lines[0]["url"] == "http://a"
+
+
+def test_a_unix_socket_is_told_as_it_was_configured() -> None:
+    stream = io.BytesIO()
+    log = JsonLog(stream=stream)
+    RollCall(log).call([replace(view("a", healthy=False), url="http://unix-1.invalid", written_url="unix:///a.sock")])
+    log.close()
+    assert json.loads(stream.getvalue())["url"] == "unix:///a.sock"
 
 
 def test_who_left_while_absent_is_forgotten() -> None:

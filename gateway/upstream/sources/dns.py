@@ -63,7 +63,7 @@ class Resolver:
 
 def _server(written: str) -> tuple[str, int]:
     host, _, port = written.rpartition(":")
-    if (host and ":" not in host.strip("[]")) or host.startswith("["):
+    if not written.endswith("]") and ((host and ":" not in host.strip("[]")) or host.startswith("[")):
         return host.strip("[]"), int(port)
     return written.strip("[]"), 53
 

@@ -94,6 +94,7 @@ def test_a_ttl_shorter_than_the_interval_is_kept_to_within_reason() -> None:
         ("10.0.0.53:5353", ("10.0.0.53", 5353)),
         ("[fd00::53]:5353", ("fd00::53", 5353)),
         ("fd00::53", ("fd00::53", 53)),
+        ("[fd00::53]", ("fd00::53", 53)),
     ],
 )
 def test_ways_to_write_a_server(written: str, server: tuple[str, int]) -> None:
