@@ -17,7 +17,8 @@ from tests.e2e.processes import Engine, Gateway
 from tests.simulator import drawn
 from tests.simulator.drawn import data_url
 
-pytestmark = pytest.mark.slow
+# Three libraries are imported and played before the first test.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / ".clients/bin/python"

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 CAP_PIXELS = 1280 * 32 * 32
 # A photograph above the cap, and a drawing that conforms.
 BIG = data_url(drawn.jpeg(2000, 1500), "image/jpeg")
+UNSEEN = data_url(drawn.png(416, 416), "image/png")
 SMALL = data_url(drawn.png(448, 448), "image/png")
 TOOL: FunctionToolParam = {
     "type": "function",
@@ -89,10 +90,12 @@ def test_images_are_shrunk_or_passed_and_counted_as_the_engine_counts(client: Op
     assert (first["type"], first["detail"], type(first["image_url"])) == ("input_image", "auto", str)
 
 
-def test_a_body_that_conforms_is_forwarded_byte_for_byte(client: OpenAI, engine: Engine, gateway: Gateway) -> None:
-    raw = client.responses.with_raw_response.create(model=MODEL, input=user(SMALL, "what?"))
+def test_of_a_body_that_conforms_only_the_picture_gets_an_id(client: OpenAI, engine: Engine, gateway: Gateway) -> None:
+    raw = client.responses.with_raw_response.create(model=MODEL, input=user(UNSEEN, "what?"))
     line = gateway.access_line(raw.headers["x-request-id"])
-    assert line["request_bytes"] == line["forwarded_bytes"] == engine.requests()[0]["body_bytes"]
+    (reached,) = engine.requests()
+    assert line["forwarded_bytes"] == reached["body_bytes"]
+    assert line["forwarded_bytes"] - line["request_bytes"] == len(',"uuid":""') + len(reached["images"][0]["uuid"])
 
 
 def test_streaming_events_and_usage(client: OpenAI, gateway: Gateway) -> None:
@@ -119,7 +122,7 @@ def test_tools_answered_with_an_image(client: OpenAI) -> None:
         {"type": "function_call_output", "call_id": call.call_id, "output": output},
     ]
     raw = client.responses.with_raw_response.create(model=MODEL, input=told)
-    assert raw.headers["x-vlmgw-images"] == "passed=1, shrunk=1, recoded=0"
+    assert raw.headers["x-vlmgw-images"].partition(", by_id")[0] == "passed=1, shrunk=1, recoded=0"
 
 
 def test_tools_streamed(client: OpenAI) -> None:
