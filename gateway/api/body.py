@@ -62,7 +62,9 @@ def _silent(silence_s: float) -> Malformed:
 
 
 def _broken(error: web.RequestPayloadError) -> Malformed:
-    return Malformed("The body's framing is broken.", detail=str(error))
+    cause = error if error.__cause__ is None else error.__cause__
+    # Its text would repeat the bytes that could not be read.
+    return Malformed("The body's framing is broken.", detail=type(cause).__name__)
 
 
 async def read_body(request: web.BaseRequest, uploads: Uploads, limit_bytes: int, silence_s: float) -> Body:

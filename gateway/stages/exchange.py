@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import PurePath
+from traceback import extract_tb
 from typing import cast
 
 from gateway.errors import (
@@ -147,7 +149,7 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
         except Exception as error:  # the one place where the unforeseen is wrapped
             if isinstance(error, ConnectionError) and client.left:
                 raise
-            await refuse(client, record, GatewayBug(detail=f"{type(error).__name__}: {error}"))
+            await refuse(client, record, GatewayBug(detail=_place_of(error)))
     except ConnectionError:
         record.outcome = "client_gone"
     except Exception:
@@ -159,6 +161,13 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
     finally:
         record.ended_s = ports.clock.now_s()
         ports.recorder.record(record)
+
+
+def _place_of(error: Exception) -> str:
+    """The unforeseen by its type and where it was raised; its text may repeat what a client sent."""
+    frames = extract_tb(error.__traceback__)
+    places = [f"{PurePath(each.filename).name}:{each.lineno} {each.name}" for each in frames[-3:]]
+    return f"{type(error).__name__} in {' > '.join(places)}"
 
 
 async def refuse(client: Client, record: ExchangeRecord, error: GatewayError) -> None:

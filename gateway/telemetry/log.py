@@ -33,6 +33,7 @@ class JsonLog:
         self._encode = msgspec.json.Encoder().encode
         self._lines: deque[dict[str, object]] = deque()
         self._last_said: dict[str, float] = {}
+        self._unsaid: dict[str, int] = {}
         self.dropped = 0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._write, name="log", daemon=True)
@@ -43,11 +44,14 @@ class JsonLog:
             self._put({"time": time.time(), "level": level, "event": event, **fields})
 
     def limited(self, level: str, event: str, *, every_s: float = 10.0, **fields: object) -> None:
-        """The same, but at most once in ``every_s`` for one kind of event."""
+        """The same, but at most once in ``every_s`` for one kind of event; the next tells how many were ``unsaid``."""
         now = time.monotonic()
-        if now - self._last_said.get(event, -every_s) >= every_s:
-            self._last_said[event] = now
-            self.event(level, event, **fields)
+        if now - self._last_said.get(event, -every_s) < every_s:
+            self._unsaid[event] = self._unsaid.get(event, 0) + 1
+            return
+        self._last_said[event] = now
+        unsaid = self._unsaid.pop(event, 0)
+        self.event(level, event, **fields, **({"unsaid": unsaid} if unsaid else {}))
 
     def access(self, fields: dict[str, object]) -> None:
         if self._access:

@@ -21,6 +21,7 @@ from gateway.upstream.transport.connector import FreshConnector
 from gateway.upstream.transport.looking import look_ahead
 from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.socket import CLOSE_TIMEOUT_S, EngineSocket
+from gateway.upstream.transport.telling import told
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 from gateway.upstream.transport.wires import Wire
 
@@ -176,11 +177,9 @@ class Transport:
         except TimeoutError as error:
             raise BackendTimeout(detail="no WebSocket in time") from error
         except aiohttp.WSServerHandshakeError as error:
-            raise BackendFailed(
-                f"The backend opened no WebSocket: it answered with status {error.status}.", detail=error.message
-            ) from error
+            raise BackendFailed(f"The backend opened no WebSocket: it answered with status {error.status}.") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NotTaken("connect", f"{type(error).__name__}: {error}") from error
+            raise NotTaken("connect", told(error)) from error
         return EngineSocket(socket)
 
     def _opened(self) -> aiohttp.ClientSession:
@@ -220,7 +219,7 @@ def _abandon(upload: Upload | None) -> None:
 
 def _verdict(error: Exception, upload: Upload | None, *, timed_out: bool) -> NotTaken | BackendLost | BackendTimeout:
     """What a failure before the response's head proves."""
-    detail = f"{type(error).__name__}: {error}"
+    detail = told(error)
     unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
     if unconnected or (upload is not None and not upload.started):
         return NotTaken("connect", detail)
@@ -241,7 +240,7 @@ async def _no_resend(request: aiohttp.ClientRequest, handler: aiohttp.ClientHand
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _Broken(f"{type(error).__name__}: {error}") from error
+        raise _Broken from error
 
 
 _NO_RESEND = (_no_resend,)

@@ -9,6 +9,7 @@ import aiohttp
 from gateway.errors import BackendLost, BackendTimeout
 from gateway.types import HeaderList
 from gateway.upstream import headers
+from gateway.upstream.transport.telling import told
 from gateway.upstream.transport.upload import Upload
 from gateway.upstream.transport.wires import Wire
 
@@ -81,7 +82,7 @@ class EngineResponse:
             raise BackendTimeout(detail="silent within the response") from error
         except (aiohttp.ClientError, OSError) as error:
             self._told_broken()
-            raise BackendLost(detail=f"within the response: {type(error).__name__}: {error}") from error
+            raise BackendLost(detail=f"within the response: {told(error)}") from error
         if self._awaits_first and self._watch is not None:
             self._awaits_first = False
             self._watch.first()

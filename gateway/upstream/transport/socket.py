@@ -8,6 +8,7 @@ import aiohttp
 
 from gateway.errors import BackendLost
 from gateway.types.websocket import ABNORMAL, NO_CODE, Frame, FrameKind
+from gateway.upstream.transport.telling import told
 
 CLOSE_TIMEOUT_S = 5.0
 
@@ -52,7 +53,7 @@ class EngineSocket:
             else:
                 await self._socket.pong(frame.data)
         except (ConnectionError, aiohttp.ClientError) as error:
-            raise BackendLost(detail=f"within the conversation: {error}") from error
+            raise BackendLost(detail=f"within the conversation: {told(error)}") from error
 
     async def close(self, code: int, reason: bytes = b"") -> None:
         """End it; safe to repeat."""
