@@ -121,10 +121,10 @@ def test_a_broken_connection_that_is_not_the_clients_is_our_fault_and_is_answere
         assert scene.record.outcome == "bug"
 
 
-def test_what_nobody_foresaw_is_told_to_the_log_and_not_to_the_client() -> None:
+def test_what_nobody_foresaw_is_told_to_the_log_by_its_place_and_not_to_the_client() -> None:
     scene, _ = ride(SETTINGS["text"], 1, RuntimeError("10.0.0.7 said sk-secret"))
     (error,) = scene.client.refusals
-    assert scene.record.detail == "RuntimeError: 10.0.0.7 said sk-secret"
+    assert str(scene.record.detail).startswith("RuntimeError in journey.py:")  # a place; words could be anybody's
     body = OpenAIChat().error_body(error, scene.client.head.request_id)
     event = OpenAIChat().stream_error(error, scene.client.head.request_id)
     assert b"sk-secret" not in body + event
