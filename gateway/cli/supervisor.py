@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import secrets
 import signal
 import socket
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from gateway.assembly.wiring import deployment_key
 from gateway.cli.sibling import COMMAND, Part, Report
 from gateway.config.settings import ServerSettings, Settings
 from gateway.telemetry.log import JsonLog
@@ -63,7 +63,7 @@ class Supervisor:
         self._flags = flags
         self._config = config
         self._log = log
-        self._key = secrets.token_bytes(32)
+        self._key = deployment_key(settings)  # one for all: drawn here where the settings name none
         self._leaving = asyncio.Event()
         self._reserved: list[socket.socket] = []
         self._keepers: list[asyncio.Task[int]] = []
