@@ -47,6 +47,8 @@ def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]
         name = name_of(backend)
         if not name.isprintable() or len(name) > NAME_LIMIT:
             problems.append(f"{here}.name: must be at most {NAME_LIMIT} printable characters, not {name!r:.80}")
+        if backend.api_key is not None and not (backend.api_key.isascii() and backend.api_key.isprintable()):
+            problems.append(f"{here}.api_key: must be printable ASCII, as a header holds it")
         if name in names:
             problems.append(f"{here}: {name} is given twice; give each backend a name of its own")
         names.add(name)
@@ -107,6 +109,8 @@ def source_problems(sources: Iterable[SourceConfig]) -> list[str]:
         scheme = source.url.partition(":")[0]
         odd = [key for key in _OF_KUBERNETES if getattr(source, key) is not None and scheme != KUBERNETES]
         odd += ["nameservers"] if source.nameservers and scheme not in (DNS, SRV) else []
+        if source.api_server is not None and (what := _url_problem(source.api_server)) is not None:
+            problems.append(f"{here}.api_server: {what}")
         problems += [f"{here}.{key}: means nothing for {scheme}:" for key in odd]
         problems += [
             f"{here}.nameservers: must be an address or address:port, not {server!r}"
@@ -124,6 +128,8 @@ def _address_problem(source: SourceConfig) -> str | None:
         parts = urlsplit(source.url)
         port = parts.port if parts.scheme in (DNS, SRV) else None
     except ValueError:
+        return "must have a port between 1 and 65535"
+    if port == 0:
         return "must have a port between 1 and 65535"
     if parts.scheme not in SCHEMES:
         return "must begin with file:, dns://, srv:// or kubernetes://"

@@ -111,3 +111,20 @@ def test_nameservers(server: str) -> None:
 def test_nameservers_that_are_none(server: str) -> None:
     (told,) = source_problems([SourceConfig("dns://vllm:8000", nameservers=(server,))])
     assert told == f"settings: sources.0.nameservers: must be an address or address:port, not {server!r}"
+
+
+def test_a_key_that_no_header_can_hold() -> None:
+    (told,) = backend_problems([BackendConfig("http://h", api_key="secret\r\nx: y")], "f: backends")
+    assert told == "f: backends.0.api_key: must be printable ASCII, as a header holds it"
+
+
+@pytest.mark.parametrize(
+    ("source", "problem"),
+    [
+        (SourceConfig("dns://v:0"), "url: must have a port between 1 and 65535"),
+        (SourceConfig("kubernetes:///v", api_server="here"), "api_server: must be an http:// or https:// URL"),
+    ],
+)
+def test_whom_nobody_could_ask(source: SourceConfig, problem: str) -> None:
+    (told,) = source_problems([source])
+    assert told.startswith(f"settings: sources.0.{problem}")
