@@ -107,7 +107,7 @@ def test_recorded_series_have_the_labels_that_others_ask_of_them(rule: dict[str,
         ("vlmgw_requests_total", test_series_and_labels_exist_and_only_counters_have_rates),
         ("vlmgw_pool_busy / vlmgw_pool_workers", test_quantiles_keep_their_buckets_and_nothing_is_divided_by_nothing),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "",  # a function's own text has its address in it
 )
 def test_the_checks_see_mistakes(mistaken: str, test: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EXPRESSIONS, "mistaken", mistaken)
