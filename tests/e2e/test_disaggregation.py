@@ -17,7 +17,7 @@ import pytest
 
 from gateway.simulator.server import RunningSimulator, start
 from gateway.simulator.settings import EngineKind, SimulatorSettings, TransferRole
-from tests.e2e.processes import DEADLINE_S, Gateway
+from tests.e2e.processes import DEADLINE_S, Gateway, until
 from tests.simulator import drawn
 from tests.simulator.drawn import data_url
 
@@ -236,4 +236,4 @@ def test_a_prefill_that_fails_ends_the_waiting_decoder(fleet: Fleet, gateway: Ga
     fleet.fault("sgl-prefill", kind="status", status=500)
     response = httpx.post(f"{gateway.url}/v1/chat/completions", json=body(SGL), timeout=DEADLINE_S, trust_env=False)
     assert (response.status_code, response.json()["error"]["code"]) == (503, "no_backend")
-    assert fleet.engines["sgl-decode"].core.in_flight == 0
+    until(lambda: fleet.engines["sgl-decode"].core.in_flight == 0, "a decoder that waits no more")
