@@ -84,7 +84,11 @@ class TaskFacts:
 
 @dataclass(frozen=True, slots=True)
 class PoolFacts:
-    """The pool at one moment. ``restarts`` counts by reason: crash, forbidden, deadline, memory, age, start."""
+    """The pool at one moment. ``restarts`` counts by reason: crash, forbidden, deadline, memory, age, start.
+
+    ``workers`` is how many jobs it can have at work: spares only stand in for lost workers; were they counted,
+    a full pool would look half empty.
+    """
 
     workers: int
     busy: int

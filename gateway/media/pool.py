@@ -98,7 +98,7 @@ class Pool:
     def facts(self) -> PoolFacts:
         workers = self._crew.workers
         return PoolFacts(
-            workers=sum(worker.ready for worker in workers),
+            workers=min(sum(worker.ready for worker in workers), self._settings.workers),
             busy=sum(worker.job is not None for worker in workers),
             queued=len(self._line),
             queued_s=self._line.cost_s,

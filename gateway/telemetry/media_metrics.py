@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.telemetry.declaration import Declaration, counter, gauge, histogram, sampled_counter
 
 MEDIA_METRICS: tuple[Declaration, ...] = (
-    gauge("pool_workers", "Living image workers.", "Are workers alive?", "Look at pool_restarts_total."),
+    gauge("pool_workers", "Image workers, without spares.", "Are workers alive?", "Look at pool_restarts_total."),
     gauge("pool_busy", "Image workers at work.", "Is the pool full?", "Scale out."),
     gauge("pool_queued", "Images waiting for a worker.", "Is the pool full?", "Scale out."),
     gauge(

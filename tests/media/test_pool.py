@@ -131,7 +131,8 @@ async def test_a_spare_takes_over_at_once_and_never_works_beside_the_others(
     kit: Any, start_pool: Any, until: Any
 ) -> None:
     pool = await start_pool(workers=1, spare_workers=1)
-    await until(lambda: pool.facts().workers == 2)
+    await until(lambda: len(pool._crew.workers) == 2 and all(worker.ready for worker in pool._crew.workers))
+    assert pool.facts().workers == 1, "a spare is no room for work"
     jobs = [asyncio.create_task(run(pool, kit.task(kit.image(at="probe", do="sleep", value=0.2)))) for _ in range(2)]
     await until(lambda: pool.facts().busy > 0)
     assert (pool.facts().busy, pool.facts().queued) == (1, 1)
