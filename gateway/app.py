@@ -261,7 +261,7 @@ class Gateway:
             ask_explain=lambda body, headers: on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
             notes=lambda: shared_notes(self._shared),
-            ui=page.view(loop),
+            ui=page.view(loop) if server.admin_page else None,
         )
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)
         admin_port = self._admin.start()

@@ -17,6 +17,7 @@ class ServerSettings:
     admin_port: int = setting(
         9464, "Admin port (/livez /readyz /metrics /-/...); 0 takes one.", minimum=0, maximum=65535
     )
+    admin_page: bool = setting(True, "Whether the admin port has the page /ui; false leaves it 404.")
     processes: int = setting(
         1,
         "Gateway processes on this machine, which share the data port; process i has admin_port + i, and admin_port "

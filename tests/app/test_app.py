@@ -224,6 +224,12 @@ async def test_a_slow_reader_holds_the_engine_back() -> None:
         await until(lambda: reserved(gateway, False))
 
 
+async def test_the_page_goes_and_the_rest_of_the_admin_port_stays() -> None:
+    async with running(None, **{"server.admin_page": False}) as gateway:
+        assert (await gateway.admin.get("/ui")).status_code == 404
+        assert (await gateway.admin.get("/readyz")).status_code == 200
+
+
 async def test_laborious_bodies_are_cut_in_one_thread() -> None:
     async with running() as gateway:
         body = {**chat_body(), "x": [{}] * 11_000}
