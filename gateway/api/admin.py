@@ -133,6 +133,9 @@ class AdminServer:
         return web.json_response(await self._view.ask_explain(body, {k.lower(): v for k, v in request.headers.items()}))
 
     def _authorise(self, request: web.Request) -> None:
+        # A page of another site may send a POST unasked, and its visitor's browser reaches loopback.
+        if request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
+            raise web.HTTPForbidden(text="Another site's page may not ask this.\n")
         if self._view.token is None:
             return
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")

@@ -70,6 +70,8 @@ class Tokens:
             raise ValueError("jwt.audience: a token for another service must not open this one; name ours")
         if (settings.jwks_url is None) == (settings.jwks_file is None):
             raise ValueError("jwt: exactly one of jwks_url and jwks_file is needed")
+        if "@" in (settings.jwks_url or ""):  # failures are told with their address
+            raise ValueError("jwt.jwks_url: takes no credentials; key sets are public")
         try:
             import jwt  # noqa: PLC0415 - an optional library, loaded by whoever configures tokens
         except ImportError:

@@ -58,6 +58,8 @@ def backend_problems(backends: Iterable[BackendConfig], where: str) -> list[str]
 def _url_problem(url: str) -> str | None:
     """What the address of a backend should have been; never shown with its credentials."""
     should = "must be an http:// or https:// URL, or unix:///path"
+    if "@" in url and not url.startswith("unix:"):  # first of all: what is said below repeats parts of the address
+        return "holds credentials; they belong into api_key"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -65,8 +67,6 @@ def _url_problem(url: str) -> str | None:
         return f"{should}: {error}"
     if parts.scheme == "unix" and not parts.netloc and len(parts.path) > 1 and parts.path.startswith("/"):
         return None
-    if "@" in parts.netloc:
-        return "holds credentials; they belong into api_key"
     if parts.scheme not in ("http", "https") or not parts.hostname:
         return f"{should}, not {url!r}"
     if parts.query or parts.fragment:

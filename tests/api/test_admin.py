@@ -135,6 +135,17 @@ def test_a_link_cannot_act(path: str) -> None:
         assert client.get(path).status_code == 405
 
 
+@pytest.mark.parametrize("path", ["/-/reload", "/-/drain", "/-/explain"])
+def test_another_sites_page_cannot_act_either(path: str) -> None:
+    """Browsers send such a POST without asking first, and loopback is theirs too."""
+    state = State()
+    with admin(state) as client:
+        assert client.post(path, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+        assert client.post(path, headers={"Sec-Fetch-Site": "same-site"}).status_code == 403
+        assert state.asked == []
+        assert client.post(path, headers={"Sec-Fetch-Site": "same-origin"}).status_code in {200, 202}
+
+
 async def test_it_answers_while_this_loop_is_blocked() -> None:
     with admin(State()) as client:
         assert asyncio.get_running_loop().is_running()

@@ -182,6 +182,7 @@ async def test_an_issuer_that_is_away_lets_nobody_in_and_is_reported(tmp_path: P
         ({"audience": ""}, "audience"),
         ({"jwks_file": None}, "exactly one"),
         ({"jwks_url": "https://x/jwks"}, "exactly one"),
+        ({"jwks_file": None, "jwks_url": "https://user:word@x/jwks"}, "takes no credentials"),
     ],
 )
 def test_settings_that_would_let_too_much_in_are_refused(changes: dict[str, Any], words: str) -> None:

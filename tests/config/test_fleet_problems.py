@@ -72,6 +72,7 @@ def test_names_are_given_once() -> None:
         ("http://h:0", None, "url: must have a port between 1 and 65535"),
         ("http://h?x=1", None, "url: must be an http:// or https:// URL, or unix:///path without ? and #"),
         ("ftp://u:secret@h", None, "url: holds credentials; they belong into api_key"),
+        ("http://u:half/secret@h", None, "url: holds credentials; they belong into api_key"),
         ("http://h", "a\nb", "name: must be at most 255 printable characters, not 'a\\nb'"),
         ("http://h", "\ud800", "name: must be at most 255 printable characters"),
         ("http://h", "x" * 256, "name: must be at most 255 printable characters"),

@@ -119,7 +119,7 @@ class KubernetesSource:
         headers = {"Accept": "application/json"}
         if self._cluster.token_file is not None:
             token = await asyncio.to_thread(self._cluster.token_file.read_text, encoding="utf-8")
-            headers["Authorization"] = f"Bearer {token.strip()}"
+            headers["Authorization"] = f"Bearer {_one_word(token.strip())}"
         return headers
 
     async def _list(self, client: httpx.AsyncClient, found: Callable[[Found], None]) -> str:
@@ -186,6 +186,13 @@ class KubernetesSource:
     def _tell(self, found: Callable[[Found], None]) -> None:
         listed = endpoints(self._slices.values(), self._selection.port)
         found([self._template.at(each.host, each.port, each.name, options=each.options) for each in listed])
+
+
+def _one_word(token: str) -> str:
+    """The token, where a header can hold it: the HTTP client would quote any other in its refusal, for the log."""
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise Unavailable("token_file: does not hold one token")
+    return token
 
 
 def _name(item: dict[str, JsonValue]) -> str:

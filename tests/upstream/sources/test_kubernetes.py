@@ -143,3 +143,12 @@ def test_a_pod_knows_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert around is not None
     assert around.api_server == "https://[fd00::1]:6443"
     assert around.token_file == kubernetes.SERVICE_ACCOUNT / "token"
+
+
+@pytest.mark.parametrize("written", ["a-secret\nin two lines", "ein-s\u00e4cret", ""])
+async def test_a_token_that_is_none_is_told_without_being_quoted(tmp_path: Path, written: str) -> None:
+    token = tmp_path / "token"
+    token.write_text(written, encoding="utf-8")
+    async with KubernetesApi() as api, heard(source(api, token)) as ears:
+        await until(lambda: bool(ears.failures))
+        assert set(ears.failures) == {"token_file: does not hold one token"}
