@@ -33,7 +33,7 @@ from gateway.stages.answer import editor_for, told_coordinates
 from gateway.stages.asking import Content, ask_of
 from gateway.stages.bytes_once import Courier
 from gateway.stages.counting import answer_count, counts_itself
-from gateway.stages.elsewhere import go_on
+from gateway.stages.elsewhere import go_on, seek_on
 from gateway.stages.following import keeper_of, learn_response
 from gateway.stages.identities import Marks, image_ids
 from gateway.stages.observing import cost_there, observe
@@ -84,6 +84,7 @@ async def _send(trip: Trip) -> None:
         path=x.client.head.path,
     )
     keeper = keeper_of(ports.responses, trip.call.continues, trip.policy.tenant, "previous_response_id")
+    seeks = trip.call.continues is not None and keeper is None
     if keeper is not None:
         ask = replace(ask, keeper=keeper)
     courier = _courier(trip)
@@ -109,6 +110,10 @@ async def _send(trip: Trip) -> None:
                 response = answer
             try:
                 x.watch.lap("forward")
+                further = seek_on(ask, ports.upstream, decision.backend, response.status) if seeks else None
+                if further is not None:
+                    ask, views = further, ports.upstream.views()
+                    continue
                 if counts_itself(trip, response):
                     await answer_count(trip)
                     return

@@ -23,7 +23,7 @@ from gateway.routing.ask import Decision, RouteAsk
 from gateway.routing.decide import decide
 from gateway.stages import exchange as frame
 from gateway.stages.claiming import claim_unread
-from gateway.stages.elsewhere import go_on, is_left
+from gateway.stages.elsewhere import go_on, seek_on
 from gateway.stages.exchange import Ports, Watch, World, conclude, new_record, note_caller
 from gateway.stages.following import id_in, keeper_of
 from gateway.stages.form import Form, is_form
@@ -137,13 +137,13 @@ async def _carry(
                     continue
                 response = answer
             watch.lap("forward")
-            if seeks and response.status == 404:
-                response.close()
-                ask = replace(ask, excluded=ask.excluded | {decision.backend})
-                if is_left(ports.upstream, ask):
-                    continue
-                raise ResponseNotFound(part="response_id")
             try:
+                further = seek_on(ask, ports.upstream, decision.backend, response.status) if seeks else None
+                if further is not None:
+                    ask = further
+                    continue
+                if seeks and response.status == 404:
+                    raise ResponseNotFound(part="response_id")
                 await _relay(client, ports, record, decision, response)
                 watch.lap("relay")
             finally:

@@ -1,4 +1,5 @@
-"""A backend certainly did not take a request: whether it goes elsewhere, and what the client is told if not.
+"""A backend certainly did not take a request, or has not what it asks for: whether it goes elsewhere, and what the
+client is told if not.
 
 Decided here: that it goes to another backend while one is left and the retry budget allows it; that otherwise the
 refusal's own answer is relayed, and where there is none (no connection; a refusal inside a stream that we have not
@@ -19,6 +20,7 @@ from gateway.stages.exchange import refused_answer
 from gateway.types import BackendName
 
 _COME_BACK_S = 1.0
+_NOT_FOUND = 404
 # Reasons without a word from the backend.
 _UNHEARD = frozenset({"connect", "body_not_sent"})
 
@@ -47,6 +49,17 @@ def go_on(
     if answer is None:
         raise told(refusal) from refusal
     return ask, answer
+
+
+def seek_on(ask: RouteAsk, upstream: Upstream, backend: BackendName, status: int) -> RouteAsk | None:
+    """Where to look next for a kept response that nobody here remembers (another replica's, or from before a restart).
+
+    A 404 is the proof that the backend has it not and ran nothing. None when it was found, or everybody was asked.
+    """
+    if status != _NOT_FOUND:
+        return None
+    further = replace(ask, excluded=ask.excluded | {backend})
+    return further if is_left(upstream, further) else None
 
 
 def told(refusal: NotTaken) -> BackendFailed:

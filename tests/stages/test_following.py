@@ -102,3 +102,29 @@ def test_where_nobody_knows_all_are_asked() -> None:
     assert len(scene.upstream.sent) == 2
     scene = fetched(GONE, GONE)
     assert isinstance(scene.client.refusals[0], ResponseNotFound)
+
+
+def gone_on(*answers: Answer, keeper: str | None = None) -> Scene:
+    content = json.dumps({"model": MODEL, "input": "hi", "previous_response_id": "resp_0"}).encode()
+    setting = Setting(content, answers)
+    scene = setting.scene(path=PATH)
+    if keeper is not None:
+        scene.responses.learn("resp_0", BackendName(keeper), DEFAULT_TENANT)
+    return asked(scene, setting)
+
+
+def test_a_conversation_that_another_replica_began_is_found() -> None:
+    scene = gone_on(GONE, MADE)
+    assert scene.client.status == 200
+    first, second = [backend for backend, _, _ in scene.upstream.sent]
+    assert first != second
+    keeper = scene.responses.keeper("resp_1")
+    assert keeper is not None
+    assert keeper.backend == scene.record.backend == second
+
+
+def test_a_conversation_that_nobody_keeps_is_the_engines_own_404() -> None:
+    scene = gone_on(GONE, GONE)
+    assert (scene.client.status, scene.client.refusals) == (404, [])
+    assert len(scene.upstream.sent) == 2
+    assert len(gone_on(GONE, MADE, keeper="a").upstream.sent) == 1, "who keeps it says so itself"
