@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.policy.policyset import PolicySet, TenantPolicy
-from gateway.policy.resolve import resolve
+from gateway.policy.resolve import resolve_shown
 from gateway.policy.shown import plain
 from gateway.types import TaskName, TenantId
 
@@ -65,7 +65,7 @@ def effective_policies(policies: PolicySet) -> Iterator[Effective]:
 def _effective(policies: PolicySet, tenant: TenantPolicy, task: TaskName, pattern: str) -> Effective:
     # A star fits the empty text too, so a pattern without its stars is a name that it fits.
     model = pattern.replace("*", "") if pattern else None
-    policy = resolve(policies, tenant=tenant.tenant, header_task=task, model=model, body_task=None)
+    policy = resolve_shown(policies, tenant, task, model)
     values = {}
     for key, reason in policy.reasons.items():
         name = key.rpartition(".")[2]

@@ -40,6 +40,7 @@ _KEYS: tuple[Rule | TenantKey, ...] = (*RULES, *TENANT_KEYS)
 # Any: the registries' values meet the typed fields here; a test compares every kind with its field.
 _DEFAULTS: dict[str, Any] = {key.key: key.default for key in _KEYS}
 _JOINS = {key.key: key.join for key in _KEYS if key.join is not None}
+_BY_HEADER = "header x-vlmgw-task"
 _NAMES = frozenset(field.name for field in dataclasses.fields(EffectivePolicy))
 # Key -> field of the effective policy; what has none (aliases, the default task) is used up on the way.
 _FIELDS = {rule.key: rule.key for rule in RULES} | {key.key: key.field for key in TENANT_KEYS if key.field in _NAMES}
@@ -85,6 +86,13 @@ def resolve(
     return effective
 
 
+def resolve_shown(policies: PolicySet, tenant: TenantPolicy, task: TaskName, model: str | None) -> EffectivePolicy:
+    """What holds for a task and a model, for people who look: also for models that the tenant may not name, or none."""
+    named, _ = _follow_alias(tenant, model)
+    alias = policies.aliases.get(named or "")
+    return _resolve(tenant, task, _BY_HEADER, named if alias is None else alias.model)
+
+
 def _follow_alias(tenant: TenantPolicy, model: str | None) -> tuple[str | None, TaskName | None]:
     """The served model, and the task if the client's name for it carries one.
 
@@ -117,7 +125,7 @@ class _Wanted:
 def _choose_task(tenant: TenantPolicy, wanted: _Wanted) -> tuple[TaskName, str]:
     asked = (wanted.header_task or "").strip()
     if asked:
-        return _permitted(tenant, asked), "header x-vlmgw-task"
+        return _permitted(tenant, asked), _BY_HEADER
     if wanted.alias_task is not None:
         return wanted.alias_task, f"model alias {shortened(wanted.model or '')}"
     if wanted.body_task:

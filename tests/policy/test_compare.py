@@ -19,6 +19,17 @@ def test_every_place_once_and_models_where_they_change_something() -> None:
     assert found[0].values["default_task"].value == "chat"
 
 
+def test_a_tenant_that_may_name_some_models_only_is_shown_whole() -> None:
+    """Whoever looks names no model, and a rule may be for models that the tenant may not name."""
+    found = list(
+        effective_policies(policy_set(acme=f"allowed_models: ['Qwen/Qwen3*']\n{ACME}", default="tasks: {chat: {}}"))
+    )
+    assert [(each.task, each.model) for each in found if each.tenant == "acme"] == [
+        ("chat", ""), ("chat", "Qwen/*"), ("chat", "x*"),
+    ]  # fmt: skip
+    assert found[0].values["allowed_models"].value == ["Qwen/Qwen3*"]
+
+
 def test_the_same_set_differs_in_nothing() -> None:
     assert list(differences(policy_set(acme=ACME), policy_set(acme=ACME))) == []
 
