@@ -1,4 +1,4 @@
-"""Write the reference pages that are tables of the code: errors, metrics, configuration.
+"""Write the reference pages that are tables of the code: errors, metrics, configuration, and what ``charting`` makes.
 
 Run ``python -m docs.generate`` after a change to one of those tables; a test compares. Decided here: how the tables
 read. Not decided here: any of their content, which stands where the program takes it from.
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from docs import charting
 from gateway.api.routes import ROUTES, RouteKind
 from gateway.config.backends import BackendConfig, SourceConfig
 from gateway.config.settings import ModelConfig, RouteConfig, Settings
@@ -238,11 +239,12 @@ PAGES: dict[str, Callable[[], str]] = {
     "errors.md": errors_page,
     "metrics.md": metrics_page,
     "configuration.md": configuration_page,
+    **charting.PAGES,
 }
 
 
 def main() -> None:
-    """Write all pages beside this file."""
+    """Write all pages, by their paths from this folder."""
     for name, page in PAGES.items():
         (Path(__file__).parent / name).write_text(page(), encoding="utf-8")
 
