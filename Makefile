@@ -40,8 +40,8 @@ cases: setup    ## the shared cases against a real gateway
 fuzz: setup     ## damaged files of every format through real workers; ARGS="100000 --seed 2"
 	@$(PYTHON_ENV)/python -m tests.fuzz $(ARGS)
 
-chaos: setup    ## engines that die, hang, freeze and come back, in real processes
-	@$(PYTHON_ENV)/python -m pytest tests/e2e/test_backend_chaos.py $(ARGS)
+chaos: setup    ## each part killed, frozen, cut off and starved in turn, in real processes; ARGS="--short --json"
+	@$(PYTHON_ENV)/python -m tests.chaos $(ARGS)
 
 bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
 	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)
