@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from gateway.config.policies import PolicyProblems
+from gateway.config.reloaded import reloaded, waiting
 from gateway.config.settings import Settings
 from gateway.config.sources import SettingsProblems
 from gateway.stages.exchange import World
@@ -45,7 +45,7 @@ class Reloader:
         async with self._one_at_a_time:
             problems: list[str] = []
             try:
-                settings, world = await asyncio.to_thread(self._read)
+                settings, world, waits = await asyncio.to_thread(self._read)
             except (SettingsProblems, PolicyProblems) as error:
                 problems = [str(problem) for problem in error.problems]
             except ValueError as error:
@@ -56,21 +56,23 @@ class Reloader:
                 self.settings, self.world = settings, world
                 self._log.configure(settings.log.level, access=settings.log.access)
                 self.changed_at_s = time.time()
+                if waits:
+                    self._log.event("warning", "restart_needed", settings=waits)
             self.ok = not problems
             self.counts["ok" if self.ok else "failed"] += 1
             self._log.event("info" if self.ok else "error", "reload", ok=self.ok, problems=problems)
             return problems
 
-    def _read(self) -> tuple[Settings, World]:
-        """In a thread: only what may change takes effect, the rest is as it was at the start.
+    def _read(self) -> tuple[Settings, World, list[str]]:
+        """In a thread: only what may change takes effect, the rest is as it was at the start and is named.
 
         A file that is empty for a moment must not lift all limits or let everybody in, so neither is taken over.
         """
         fresh = self.settings if self._reread is None else self._reread()
         if self.settings.policies is not None and fresh.policies is None:
             raise ValueError("policies: no folder is named any more; to serve without policies, restart")
-        settings = replace(self.settings, models=fresh.models, policies=fresh.policies, log=fresh.log)
+        settings = reloaded(self.settings, fresh)
         world = self._load(settings, self.world)
         if self.world.has_tenants and not world.has_tenants:
             raise ValueError("keys: no policy file has one any more; to let everybody in, restart")
-        return settings, world
+        return settings, world, waiting(self.settings, fresh)

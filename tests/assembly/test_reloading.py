@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -38,6 +39,19 @@ async def test_only_what_may_change_is_taken_over(tmp_path: Path, log: JsonLog) 
     assert reloader.world is not before
     assert len(reloader.world.policies.documents) == 1
     assert reloader.settings.server == Settings().server
+
+
+async def test_how_backends_are_compared_may_change_and_what_waits_for_a_restart_is_said() -> None:
+    out = io.BytesIO()
+    log = JsonLog(stream=out)
+    routing = replace(Settings().routing, work_weight=9.0)
+    fresh = replace(Settings(), routing=routing, server=replace(Settings().server, port=1))
+    reloader = Reloader(Settings(), load, log, lambda: fresh)
+    assert await reloader.reload() == []
+    assert reloader.world.routing.weights.work == 9.0
+    log.close()
+    lines = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [line["settings"] for line in lines if line["event"] == "restart_needed"] == [["server.port"]]
 
 
 async def test_with_a_problem_nothing_changes_and_all_is_said(tmp_path: Path, log: JsonLog) -> None:
