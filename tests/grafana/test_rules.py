@@ -20,7 +20,7 @@ UIDS = {board.uid for board in DASHBOARDS.values()}
 
 
 def sections() -> dict[str, str]:
-    parts = RUNBOOK.split("\n## ")[1:]
+    parts = RUNBOOK.split("\n# Procedures")[0].split("\n## ")[1:]
     return {part.split("\n", 1)[0]: part.split("\n", 1)[1] for part in parts}
 
 
@@ -35,6 +35,9 @@ def test_an_alert_leads_to_its_page_and_its_dashboard(rule: dict[str, Any]) -> N
     assert section.lstrip().startswith(f"*{rule['labels']['severity']}.* **Means:**")
     assert "**Look" in section
     assert "do:**" in section.lower()
+    # Causes, likeliest first; and how one knows that it has passed.
+    assert "**Causes:**" in section
+    assert "**Over:**" in section
 
 
 def test_the_runbook_has_no_section_of_an_alert_that_is_gone() -> None:
