@@ -27,7 +27,7 @@ def _takes(document: str) -> bool:
         "backends: [http://a:8000, {url: 'http://b:8000', max_pixels: 1280x32x32, models: [a, b]}]",
         "server: {max_body_bytes: 64MiB, keepalive_timeout_s: 500ms, cors_origins: 'https://a, https://b'}",
         "models: {m: {parameters: {max_tokens: 512}}}",
-        "sources: [{url: 'kubernetes://vllm', backend: {engine: vllm}}]",
+        "sources: [{url: 'kubernetes:///vllm', backend: {engine: vllm}}]",
         "redis: {url: null}",
     ],
 )

@@ -54,7 +54,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- $_ := set $config "policies" "policies" -}}
 {{- end -}}
 {{- if and .Values.discovery.enabled (not $config.sources) -}}
-{{- fail "discovery.enabled: config.sources names no Service, such as {url: kubernetes://vllm}" -}}
+{{- fail "discovery.enabled: config.sources names no Service, such as {url: kubernetes:///vllm}" -}}
 {{- end -}}
 {{- if not (or $config.backends $config.sources) -}}
 {{- fail "config: names no engine: give config.backends or config.sources" -}}
