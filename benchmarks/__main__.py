@@ -17,6 +17,7 @@ from benchmarks.timing import Options
 
 _BENCHMARKS = {
     "elision": ("benchmarks.elision", "what a growing conversation keeps of its prefix, by how images are left out"),
+    "idle": ("benchmarks.idle", "what a connection costs in memory while nothing comes over it, against a bare relay"),
     "image": ("benchmarks.image", "a worker's whole job on a picture against the best native steps for its pixels"),
     "memory": ("benchmarks.memory", "what a picture adds to a worker's memory, against what was predicted for it"),
     "passthrough": ("benchmarks.passthrough", "text requests against a bare relay and against LiteLLM"),
