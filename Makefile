@@ -8,7 +8,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup clients demo test check format cases fuzz chaos bench engine-test engine-smoke
+.PHONY: help setup clients demo test check format cases fuzz fuzz-guided soak chaos bench engine-test engine-smoke
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -42,6 +42,13 @@ fuzz: setup     ## damaged files of every format through real workers; ARGS="100
 
 chaos: setup    ## each part killed, frozen, cut off and starved in turn, in real processes; ARGS="--short --json"
 	@$(PYTHON_ENV)/python -m tests.chaos $(ARGS)
+
+fuzz-guided: setup ## ARGS="TARGET --runs 200000": one reader of foreign bytes, with atheris; ARGS=list tells which
+	@$(PYTHON_ENV)/python -m pip install -q --group fuzz
+	@$(PYTHON_ENV)/python -m tests.fuzz.guided $(ARGS)
+
+soak: setup     ## mixed traffic for half an hour: does anything grow? ARGS="--minutes 3 --json"
+	@$(PYTHON_ENV)/python -m tests.soak $(ARGS)
 
 bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
 	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)

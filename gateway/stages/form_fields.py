@@ -68,7 +68,6 @@ class FormFields:
         if len(self._rest) < after + 2:
             self._drop(at)
             return False
-        self._in_model = False
         line = self._rest[after : after + 2]
         self._ended = line == b"--"
         self._in_head = line == b"\r\n"
@@ -82,7 +81,8 @@ class FormFields:
         if max(end, len(self._rest) - len(self._delimiter) if end < 0 else 0) > _VALUE_BYTES:
             raise InvalidRequest("A model is named by a short string.", part="model")
         if end >= 0:
-            self.model, self.value_at = self._rest[:end], self._base
+            # Noted once: what follows the delimiter may come later, and then the value is no longer at hand.
+            self.model, self.value_at, self._in_model = self._rest[:end], self._base, False
 
     def _head(self) -> bool:
         end = self._rest.find(b"\r\n\r\n")

@@ -39,6 +39,12 @@ def test_the_model_is_read_however_the_bytes_are_cut(cuts: list[int]) -> None:
     assert body[fields.value_at :].startswith(b"ears\r\n")
 
 
+def test_the_model_stays_as_read_wherever_one_cut_falls() -> None:
+    body = field(b"model", b"ears") + FILE + END
+    found = {(fields.model, fields.value_at) for cut in range(len(body)) for fields in [read(body, cut)]}
+    assert found == {(b"ears", body.index(b"ears"))}
+
+
 @given(cuts=st.lists(st.integers(0, 400), max_size=6))
 def test_a_second_model_is_refused_wherever_it_stands(cuts: list[int]) -> None:
     body = field(b"model", b"ears") + FILE + field(b"model", b"secret") + END

@@ -84,11 +84,12 @@ def _finite(exposition: bytes, name: str) -> list[float]:
 
 
 def total(exposition: bytes, *names: str) -> int | None:
-    """The sum over the samples of the first of these names that is there."""
+    """The sum over the samples of the first of these names that is there; ``None`` for one beyond all numbers."""
     for name in names:
         values = _finite(exposition, name)
         if values:
-            return max(0, round(sum(values)))
+            summed = sum(values)
+            return max(0, round(summed)) if math.isfinite(summed) else None
     return None
 
 

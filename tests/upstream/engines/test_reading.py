@@ -78,3 +78,7 @@ def test_numbers_and_words() -> None:
 def test_model_cards_are_objects() -> None:
     assert model_cards(b'{"data":[{"id":"a"},7]}') == [{"id": "a"}]
     assert model_cards(b'{"data":{"id":"a"}}') == []
+
+
+def test_a_sum_beyond_all_numbers_is_none() -> None:
+    assert total(b'a{b="1"} 1e308\na{b="2"} 1e308\n', "a") is None
