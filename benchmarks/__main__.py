@@ -24,6 +24,10 @@ _BENCHMARKS = {
     "pool": ("benchmarks.pool", "handing bytes to a worker and back, and one worker against two"),
     "legibility": ("benchmarks.legibility", "letters read wrongly under the cap of every shipped task"),
     "lag": ("benchmarks.lag", "the loop while the image pool is asked for four times what it can do"),
+    "peers": (
+        "benchmarks.peers",
+        "sglang-router, vllm-router, LiteLLM and a bare relay: CPU, affinity, memory, failures",
+    ),
     "policy": ("benchmarks.policy", "loading a thousand tenants, resolving and checking a request of ten images"),
     "quota": ("benchmarks.quota", "policy, claim and budgets of a request, in memory"),
     "replay": ("benchmarks.replay", "an access log under other policies: lines a second, and what comes out"),
@@ -42,7 +46,7 @@ def main() -> None:
     arguments = _parse()
     module = import_module(_BENCHMARKS[arguments.name][0])
     run = cast("Callable[[Options], dict[str, object]]", module.run)
-    report = run(Options(images=arguments.images, rounds=arguments.rounds))
+    report = run(Options(arguments.images, arguments.rounds, arguments.only, arguments.skip))
     if arguments.plot is not None:
         arguments.plot.write_text(cast("Callable[[dict[str, object]], str]", module.chart)(report), encoding="utf-8")
     if arguments.json:
@@ -61,11 +65,24 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--images", type=Path, metavar="DIR", help="measure your own pictures")
     parser.add_argument("--rounds", type=int, help="how often each contender runs")
-    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the figure as well (elision, replay)")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE.svg", help="draw the figure as well (elision, peers, replay)"
+    )
+    for name, what in (("only", "run no other parts"), ("skip", "leave these parts out")):
+        parser.add_argument(f"--{name}", type=_listed, default=(), metavar="PART,...", help=f"{what} (peers)")
     arguments = parser.parse_args()
+    unknown = {*arguments.only, *arguments.skip} - {
+        *getattr(import_module(_BENCHMARKS[arguments.name][0]), "PARTS", ())
+    }
+    if unknown:
+        parser.error(f"{arguments.name} has no part {', '.join(sorted(unknown))}")
     if arguments.plot is not None and not hasattr(import_module(_BENCHMARKS[arguments.name][0]), "chart"):
         parser.error(f"{arguments.name} has no figure")
     return arguments
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(text.split(","))
 
 
 if __name__ == "__main__":

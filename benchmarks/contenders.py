@@ -68,6 +68,8 @@ def started(command: Sequence[str], **environment: str) -> Iterator[tuple[subpro
         yield process, json.loads(line)
     finally:
         stop(process)
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:

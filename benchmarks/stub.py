@@ -23,15 +23,16 @@ _MODELS = json.dumps(
         "data": [{"id": MODEL, "object": "model", "created": 1, "owned_by": "vllm", "max_model_len": 262144}],
     }
 ).encode()
-_GET = {b"/v1/models": _MODELS, b"/version": b'{"version":"0.32.0"}', b"/health": b"", b"/metrics": b""}
+GET_ANSWERS = {b"/v1/models": _MODELS, b"/version": b'{"version":"0.32.0"}', b"/health": b"", b"/metrics": b""}
 
 
-def _response(body: bytes, status: bytes = b"200 OK") -> bytes:
+def response(body: bytes, status: bytes = b"200 OK") -> bytes:
+    """A whole answer of JSON."""
     head = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % (status, len(body))
     return head + body
 
 
-_CHAT = _response(_ANSWER)
+CHAT_ANSWER = response(_ANSWER)
 _STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -70,18 +71,18 @@ class _Stub(asyncio.Protocol):
         if self._left is not None:
             self._left -= len(data)
             if self._left <= 0:
-                self._answer(_CHAT)
+                self._answer(CHAT_ANSWER)
         elif self._chunked_tail:
             self._chunked_tail = (self._chunked_tail + data)[-8:]
             if self._chunked_tail.endswith(b"0\r\n\r\n"):
-                self._answer(_CHAT)
+                self._answer(CHAT_ANSWER)
 
     def _begin(self, head: bytes) -> None:
         line, _, rest = head.partition(b"\r\n")
         method, path, _ = line.split(b" ", 2)
         if method == b"GET":
-            body = _GET.get(path.partition(b"?")[0])
-            self._answer(_response(b"{}", b"404 Not Found") if body is None else _response(body))
+            body = GET_ANSWERS.get(path.partition(b"?")[0])
+            self._answer(response(b"{}", b"404 Not Found") if body is None else response(body))
             return
         lower = rest.lower()
         wanted = lower.find(b"x-bench-events:")
@@ -92,13 +93,13 @@ class _Stub(asyncio.Protocol):
         else:
             self._chunked_tail = b"-"
 
-    def _answer(self, response: bytes) -> None:
+    def _answer(self, answer: bytes) -> None:
         assert self._transport is not None
-        if self._events and response is _CHAT:
+        if self._events and answer is CHAT_ANSWER:
             self._transport.write(_STREAM)
             self._send_event(self._events)
         else:
-            self._transport.write(response)
+            self._transport.write(answer)
         self._head.clear()
         self._left, self._chunked_tail = None, b""
 

@@ -18,10 +18,16 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked of a benchmark. ``images``: the user's own folder; ``rounds``: ``None`` = default."""
+    """What the command line asked of a benchmark.
+
+    ``images``: the user's own folder; ``rounds``: ``None`` = default; ``only``: the parts to run, none = all; ``skip``:
+    those to leave out.
+    """
 
     images: Path | None = None
     rounds: int | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
