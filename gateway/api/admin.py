@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from gateway.api.pages import is_foreign_page, may_be_rebound
 from gateway.api.ui import UiPages, UiView
 
 LIVE_BEAT_S = 30.0
@@ -133,10 +134,12 @@ class AdminServer:
         return web.json_response(await self._view.ask_explain(body, {k.lower(): v for k, v in request.headers.items()}))
 
     def _authorise(self, request: web.Request) -> None:
-        # A page of another site may send a POST unasked, and its visitor's browser reaches loopback.
-        if request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"}:
+        origin, host = request.headers.get("Origin"), request.host
+        if is_foreign_page(origin, request.headers.get("Sec-Fetch-Site"), host):
             raise web.HTTPForbidden(text="Another site's page may not ask this.\n")
         if self._view.token is None:
+            if may_be_rebound(origin, host):
+                raise web.HTTPForbidden(text="A page under this name needs the admin token (VLMGW_ADMIN_TOKEN).\n")
             return
         given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
         if not hmac.compare_digest(given, f"Bearer {self._view.token}".encode()):

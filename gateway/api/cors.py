@@ -29,6 +29,10 @@ class Cors:
     credentials: bool = False
     max_age_s: int = 600
 
+    def allows(self, origin: str) -> bool:
+        """Whether a page of this origin may call."""
+        return bool(self._allowed(origin))
+
     def _allowed(self, origin: str) -> HeaderList:
         if "*" in self.origins and not self.credentials:
             return (("Access-Control-Allow-Origin", "*"),)

@@ -20,12 +20,13 @@ from gateway.api.cors import Cors
 from gateway.api.extra_routes import ExtraRoutes
 from gateway.api.forwarding import Forwarding, Hop
 from gateway.api.models import wants_anthropic
+from gateway.api.pages import is_of_host
 from gateway.api.relayed import is_text
 from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
 from gateway.api.websocket import WebSocketClient
 from gateway.dialects import DIALECTS, Dialect, dialect_of
-from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, RouteNotFound
+from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, NotPermitted, RouteNotFound
 from gateway.handover import path_of
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
@@ -190,9 +191,18 @@ class DataHandler:
             wrong = InvalidRequest("This path is a WebSocket; the request asked for no upgrade to one.", part="Upgrade")
             await self._edge.refuse(client, route.name, wrong)
             return
+        # No CORS guards a WebSocket: the server itself has to look where its page came from (RFC 6455 §10.2).
+        origin = client.head.header("origin")
+        if origin is not None and not self._may_talk(origin, client.head.header("host") or ""):
+            refused = NotPermitted("Pages of this origin may not open a conversation.", rule="server.cors_origins")
+            await self._edge.refuse(client, route.name, refused)
+            return
         assert self._edge.talk is not None, "whoever adds routes lets them talk"
         client.leaving = self._edge.leaving
         await self._edge.talk(client, route.name, route.lane)
+
+    def _may_talk(self, origin: str, host: str) -> bool:
+        return is_of_host(origin, host) or (self._edge.cors is not None and self._edge.cors.allows(origin))
 
     async def _preflight(self, client: HttpClient, cors: Cors, route: Route) -> None:
         told = cors.preflight(client.head.headers, route.methods)

@@ -146,6 +146,20 @@ def test_another_sites_page_cannot_act_either(path: str) -> None:
         assert client.post(path, headers={"Sec-Fetch-Site": "same-origin"}).status_code in {200, 202}
 
 
+def test_a_page_under_a_name_that_somebody_made_lead_here_needs_the_token() -> None:
+    state = State()
+    rebound = {"Host": "evil.example:9464", "Origin": "http://evil.example:9464"}
+    with admin(state) as client:
+        assert client.post("/-/drain", headers=rebound).status_code == 403
+        assert client.post("/-/drain", headers={"Origin": "http://evil.example"}).status_code == 403
+        assert state.asked == []
+        assert client.post("/-/drain", headers={"Host": "gateway-admin:9464"}).status_code == 202, "a program's"
+        own = f"http://127.0.0.1:{client.base_url.port}"
+        assert client.post("/-/drain", headers={"Origin": own}).status_code == 202
+    with admin(state, token="right") as client:  # a page cannot know it
+        assert client.post("/-/drain", headers={**rebound, "Authorization": "Bearer right"}).status_code == 202
+
+
 async def test_it_answers_while_this_loop_is_blocked() -> None:
     with admin(State()) as client:
         assert asyncio.get_running_loop().is_running()

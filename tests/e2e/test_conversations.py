@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 CONFIG = """
 backends: [{{url: "{url}", name: one}}]
 policies: policies
+server: {{cors_origins: ["https://chat.example"]}}
 routes:
   - {{path: /v1/realtime, websocket: true, backends: [one], max_message_bytes: 65536, idle_timeout_s: 60}}
   - {{prefix: /sim/, methods: [GET]}}
@@ -51,6 +52,15 @@ async def session(gateway: Gateway) -> AsyncIterator[aiohttp.ClientSession]:
 async def _greeted(talk: aiohttp.ClientWebSocketResponse) -> dict[str, object]:
     found: dict[str, object] = await talk.receive_json(timeout=DEADLINE_S)
     return found
+
+
+async def test_a_page_of_another_origin_opens_no_conversation(gateway: Gateway, session: aiohttp.ClientSession) -> None:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+        await session.ws_connect("/v1/realtime", origin="https://evil.example")
+    assert refused.value.status == 403
+    for allowed in (gateway.url, "https://chat.example"):
+        async with session.ws_connect("/v1/realtime", origin=allowed) as talk:
+            assert await _greeted(talk)
 
 
 async def test_messages_cross_both_ways_with_the_subprotocol(session: aiohttp.ClientSession) -> None:
