@@ -23,6 +23,10 @@ _WRITE_EVERY_S = 0.1
 _CLOSE_S = 1.0
 
 
+# JSON leaves these as they are, and some who read lines end one there: a client could begin one of its own.
+_OTHER_LINE_ENDS = ((b"\xc2\x85", b"\\u0085"), (b"\xe2\x80\xa8", b"\\u2028"), (b"\xe2\x80\xa9", b"\\u2029"))
+
+
 class JsonLog:
     """Write events as JSON lines. Safe to call from any thread; ``close`` flushes what is waiting."""
 
@@ -78,7 +82,10 @@ class JsonLog:
         if not lines:
             return
         try:
-            self._stream.write(b"".join([self._line(line) for line in lines]))
+            text = b"".join([self._line(line) for line in lines])
+            for spelt, escaped in _OTHER_LINE_ENDS:
+                text = text.replace(spelt, escaped)
+            self._stream.write(text)
             self._stream.flush()
         except (OSError, ValueError):
             self.dropped += len(lines)

@@ -39,7 +39,7 @@ def test_a_list_is_the_codes_list(marker: str) -> None:
 
 
 def test_every_list_is_compared() -> None:
-    assert set(re.findall(r"<!-- (.+?) -->", PAGE)) == LISTS.keys()
+    assert set(re.findall(r"<!-- (.+?) -->", PAGE)) == LISTS.keys() | {"surfaces"}
 
 
 def test_every_proof_is_a_test() -> None:
@@ -53,7 +53,43 @@ def test_every_proof_is_a_test() -> None:
     assert missing == []
 
 
+def rows(head: str) -> list[list[str]]:
+    """The cells of the table with this head."""
+    table = PAGE.split(head, 1)[1].split("\n\n", 1)[0]
+    lines = [line for line in table.splitlines() if line.startswith("|")][1:]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
+
+
+THREATS = rows("| on | STRIDE | threat | protection | proof |")
+ACCEPTED = rows("| on | STRIDE | risk | decision |")
+SURFACES = [row[0] for row in rows("| surface | what crosses | between |")]
+
+
 def test_every_threat_has_a_proof() -> None:
-    table = PAGE.split("| threat | protection | proof |", 1)[1].split("\n\n", 1)[0]
-    rows = [line for line in table.splitlines() if line.startswith("|")][1:]
-    assert [row for row in rows if "::test_" not in row] == []
+    assert len(THREATS) > 60
+    assert [row for row in THREATS if "::test_" not in row[-1]] == []
+    assert [row for row in [*THREATS, *ACCEPTED] if "" in row] == []
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+@pytest.mark.parametrize("letter", "STRIDE")
+def test_every_surface_has_an_answer_to_every_letter(surface: str, letter: str) -> None:
+    """A protection with its proof, or a risk that is accepted and says why."""
+    assert [row for row in [*THREATS, *ACCEPTED] if surface in row[0].split(", ") and letter in row[1]]
+
+
+def test_rows_name_surfaces_and_letters_that_there_are() -> None:
+    assert len(SURFACES) == len(set(SURFACES)) > 8
+    for on, letters, *_ in [*THREATS, *ACCEPTED]:
+        assert set(on.split(", ")) <= set(SURFACES), on
+        assert set(letters) <= set("STRIDE"), letters
+        assert list(letters) == sorted(letters, key="STRIDE".index), letters
+        assert len(letters) == len(set(letters)), letters
+
+
+def test_links_within_lead_somewhere() -> None:
+    titles = {
+        re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+        for title in re.findall(r"^#+ (.+)$", PAGE, re.MULTILINE)
+    }
+    assert set(re.findall(r"\]\(#([\w-]+)\)", PAGE)) <= titles

@@ -83,6 +83,20 @@ def test_half_a_surrogate_pair_and_strange_values_cost_no_line() -> None:
     assert lines.dropped == 0
 
 
+def test_nothing_that_is_said_begins_a_line_of_its_own() -> None:
+    """Whatever a client calls its model, nobody who reads line by line takes it for an event."""
+    out = io.BytesIO()
+    lines = JsonLog(stream=out)
+    forged = '{"event": "exchange", "tenant": "rich"}'
+    for between in ("\n", "\r", "\r\n", "\x85", "\u2028", "\u2029", "\x0b", "\x1c"):
+        lines.event("info", "said", model=f"m{between}{forged}{between}")
+    lines.access({"event": "exchange", "model": f"m\n{forged}"})
+    lines.close()
+    written = out.getvalue().decode().splitlines()
+    assert [json.loads(line)["event"] for line in written] == ["said"] * 8 + ["exchange"]
+    assert all(json.loads(line)["model"].startswith("m") for line in written)
+
+
 def test_a_blocked_output_blocks_nobody_and_what_is_lost_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "_WAITING_LINES", 8)
     monkeypatch.setattr(log, "_CLOSE_S", 0.01)
