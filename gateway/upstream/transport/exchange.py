@@ -1,12 +1,21 @@
-"""One request, one response, one verdict: the client session and what a failure proves."""
+"""One request, one response, one verdict: what goes over a connection, and what a failure proves.
+
+Connections are aiohttp's (name look-up, TLS, pool, parser of responses). What it would build around each request
+(session, request, response, a task for the body, two timers) is not needed here and cost more than all of that.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterable, Sequence
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -18,28 +27,20 @@ from gateway.upstream.registry import Backend
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.connector import FreshConnector
+from gateway.upstream.transport.head import Site, send_bodiless, written_head
 from gateway.upstream.transport.looking import look_ahead
+from gateway.upstream.transport.patience import Patience
 from gateway.upstream.transport.response import EngineResponse
 from gateway.upstream.transport.socket import CLOSE_TIMEOUT_S, EngineSocket
 from gateway.upstream.transport.telling import told
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 from gateway.upstream.transport.wires import Wire
 
-_URLS_LIMIT = 512
+_SITES_LIMIT = 512
 # Long header lines from an engine are legitimate (load reports, trace state).
 _HEADER_LIMIT_BYTES = 64 * 1024
-_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"})
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
-
-
-class _PlainRequest(aiohttp.ClientRequest):
-    """Sends the headers it is given and adds none (no Accept, no User-Agent, no Content-Type of its own)."""
-
-    def update_auto_headers(self, skip_auto_headers: Iterable[str] | None) -> None:  # noqa: ARG002  # aiohttp's signature
-        self._skip_auto_headers = _NOTHING_ADDED
-
-
-_NOTHING_ADDED: CIMultiDict[None] = CIMultiDict({"Content-Type": None})
+_BROKEN = (aiohttp.ClientError, HttpProcessingError, OSError)
 
 
 class Transport:
@@ -49,7 +50,9 @@ class Transport:
         self._settings = settings
         self._contexts = contexts or TlsContexts()
         self._session: aiohttp.ClientSession | None = None
-        self._urls: dict[tuple[str, str], URL] = {}
+        self._connector: FreshConnector | None = None
+        self._connecting = aiohttp.ClientTimeout(total=None, connect=settings.connect_timeout_s)
+        self._sites: dict[tuple[object, ...], Site] = {}
         self._sockets: dict[str, str] = {}
         self.admit(settings.backends)
 
@@ -60,13 +63,13 @@ class Transport:
                 self._sockets[urlsplit(each.root).netloc] = each.unix_path
 
     async def open(self) -> None:
-        self._session = aiohttp.ClientSession(
-            connector=FreshConnector(self._settings.keepalive_s, self._sockets),
-            request_class=_PlainRequest,
+        self._connector = FreshConnector(self._settings.keepalive_s, self._sockets)
+        self._session = aiohttp.ClientSession(  # for WebSockets
+            connector=self._connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            timeout=aiohttp.ClientTimeout(total=None, connect=self._settings.connect_timeout_s),
+            timeout=self._connecting,
             max_line_size=_HEADER_LIMIT_BYTES,
             max_field_size=_HEADER_LIMIT_BYTES,
         )
@@ -77,11 +80,8 @@ class Transport:
 
     async def forward(self, backend: Backend, request: UpstreamRequest) -> EngineResponse:
         """Send a body that lies in memory, once. Raises NotTaken, BackendLost, BackendTimeout."""
-        stall = asyncio.timeout(None)
-        upload = None
-        if request.body:
-            upload = Pieces(request.body, request.body_bytes, stall, self._settings.response_timeout_s)
-        return await self._exchange(backend, request, upload, stall)
+        upload = Pieces(request.body, request.body_bytes) if request.body else None
+        return await self._exchange(backend, request, upload)
 
     async def stream(
         self, backend: Backend, request: UpstreamRequest, client: Client, limit_bytes: int
@@ -91,12 +91,11 @@ class Transport:
         Raises NotTaken (nothing was read from the client yet), BackendUnreachable (something was, so it cannot go
         elsewhere), BackendLost, BackendTimeout, BodyTooLarge and whatever reading from the client raises.
         """
-        stall = asyncio.timeout(None)
         upload = None
         if client.head.content_length != 0 and (request.method not in _BODILESS or client.head.content_length):
-            upload = Relayed(client, limit_bytes, stall, self._settings.response_timeout_s)
+            upload = Relayed(client, limit_bytes)
         try:
-            return await self._exchange(backend, request, upload, stall)
+            return await self._exchange(backend, request, upload)
         except (NotTaken, BackendLost, BackendTimeout) as failure:
             if upload is not None and upload.client_failure is not None:
                 raise upload.client_failure from None
@@ -109,41 +108,31 @@ class Transport:
                 raise BackendUnreachable(detail=str(failure)) from failure
             raise
 
-    async def _exchange(
-        self, backend: Backend, request: UpstreamRequest, upload: Upload | None, stall: asyncio.Timeout
-    ) -> EngineResponse:
+    async def _exchange(self, backend: Backend, request: UpstreamRequest, upload: Upload | None) -> EngineResponse:
         received_headers, hop = request.headers, self._hop(backend, request)
         lent = backend.settings.affinity_header
         if lent is not None:
             received_headers, hop = headers.lend(received_headers, hop, lent, request.affinity_key)
         outgoing = headers.outgoing(received_headers, hop, keep_authorization=self._keeps_keys(backend))
+        site = self._site(backend)
+        head = written_head(request, site, outgoing.headers, upload)
         wire = Wire(backend.wires, upload)
         try:
-            async with stall:
-                if upload is None:
-                    stall.reschedule(asyncio.get_running_loop().time() + self._settings.response_timeout_s)
-                received = await self._opened().request(
-                    request.method,
-                    self._url(backend, request),
-                    headers=outgoing.headers,
-                    data=upload,
-                    allow_redirects=False,
-                    ssl=self._contexts.of(backend.settings) if backend.root.startswith("https:") else True,
-                    server_hostname=backend.settings.tls_server_name,
-                    middlewares=_NO_RESEND if request.method in _IDEMPOTENT else (),
-                )
-        except (aiohttp.ClientError, OSError) as error:
-            wire.end()
-            _abandon(upload)
-            raise _verdict(error, upload, timed_out=stall.expired()) from error
+            connection = await self._connect(site)
+            try:
+                message, content = await self._converse(connection, request, head, upload)
+            except BaseException:
+                connection.close()
+                raise
         except BaseException:
             wire.end()
-            _abandon(upload)
+            if upload is not None:
+                upload.abandon()
             raise
-        wire.answered(received)
-        if upload is not None:
-            upload.unwatch()
-        response = EngineResponse(received, upload, wire, outgoing.stripped)
+        protocol = connection.protocol
+        assert protocol is not None
+        wire.answered(protocol, content)
+        response = EngineResponse(connection, message, content, upload, wire, outgoing.stripped)
         response.limit_silence(self._settings.idle_timeout_s)
         try:
             await look_ahead(backend.engine, response)
@@ -154,6 +143,45 @@ class Transport:
             raise
         return response
 
+    async def _connect(self, site: Site) -> Connection:
+        """A quiet connection. Raises NotTaken: nothing was sent."""
+        try:
+            return await self._opened().connect(site.request, [], self._connecting)
+        except _BROKEN as error:
+            raise NotTaken("connect", told(error)) from error
+
+    async def _converse(
+        self, connection: Connection, request: UpstreamRequest, head: bytes, upload: Upload | None
+    ) -> tuple[RawResponseMessage, StreamReader]:
+        """Send the request and wait for the final head of its answer. Raises NotTaken, BackendLost, BackendTimeout."""
+        protocol = connection.protocol
+        assert protocol is not None
+        patience = Patience(protocol, self._settings.response_timeout_s)
+        try:
+            protocol.set_response_params(
+                skip_payload=request.method == "HEAD",
+                read_until_eof=True,
+                auto_decompress=False,
+                max_line_size=_HEADER_LIMIT_BYTES,
+                max_field_size=_HEADER_LIMIT_BYTES,
+            )
+            if upload is not None:
+                upload.begin(protocol, head, patience)
+            else:
+                send_bodiless(protocol, head)
+                patience.begin()
+            while True:
+                message, content = await protocol.read()
+                if message.code >= 200 or message.code == 101:
+                    break
+        except _BROKEN as error:
+            raise _verdict(error, upload, timed_out=patience.is_over) from error
+        finally:
+            patience.end()
+        if upload is not None:
+            upload.unwatch()
+        return message, content
+
     async def open_socket(
         self, backend: Backend, request: UpstreamRequest, subprotocols: Sequence[str], limit_bytes: int
     ) -> EngineSocket:
@@ -163,7 +191,7 @@ class Transport:
         kept = [pair for pair in outgoing.headers if not pair[0].lower().startswith("sec-websocket-")]
         try:
             async with asyncio.timeout(self._settings.response_timeout_s):
-                socket = await self._opened().ws_connect(
+                socket = await self._conversations().ws_connect(
                     self._url(backend, request),
                     headers=CIMultiDict(kept),
                     protocols=subprotocols,
@@ -182,23 +210,33 @@ class Transport:
             raise NotTaken("connect", told(error)) from error
         return EngineSocket(socket)
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _opened(self) -> FreshConnector:
+        if self._connector is None:
+            raise RuntimeError("the transport is not open")
+        return self._connector
+
+    def _conversations(self) -> aiohttp.ClientSession:
         if self._session is None:
             raise RuntimeError("the transport is not open")
         return self._session
 
     def _url(self, backend: Backend, request: UpstreamRequest) -> URL:
         """Path and query as received: nothing is decoded, encoded or normalised on the way."""
-        if request.query:
-            return URL(f"{backend.root}{request.path}?{request.query}", encoded=True)
-        key = (backend.root, request.path)
-        url = self._urls.get(key)
-        if url is None:
-            url = URL(backend.root + request.path, encoded=True)
-            if len(self._urls) >= _URLS_LIMIT:  # backends come and go, and what they were called for with them
-                self._urls.clear()
-            self._urls[key] = url
-        return url
+        query = f"?{request.query}" if request.query else ""
+        return URL(f"{backend.root}{request.path}{query}", encoded=True)
+
+    def _site(self, backend: Backend) -> Site:
+        """Where a backend's connections lead, made once."""
+        tls: ssl.SSLContext | bool = True
+        if backend.root.startswith("https:"):
+            tls = self._contexts.of(backend.settings)
+        key = (backend.root, tls, backend.settings.tls_server_name)
+        site = self._sites.get(key)
+        if site is None:
+            if len(self._sites) >= _SITES_LIMIT:  # backends come and go
+                self._sites.clear()
+            site = self._sites[key] = Site.of(backend.root, tls=tls, server_name=backend.settings.tls_server_name)
+        return site
 
     def _hop(self, backend: Backend, request: UpstreamRequest) -> tuple[tuple[str, str], ...]:
         key = backend.settings.api_key
@@ -212,35 +250,13 @@ class Transport:
         return self._settings.forward_authorization and backend.settings.api_key is None
 
 
-def _abandon(upload: Upload | None) -> None:
-    if upload is not None:
-        upload.abandon()
-
-
 def _verdict(error: Exception, upload: Upload | None, *, timed_out: bool) -> NotTaken | BackendLost | BackendTimeout:
     """What a failure before the response's head proves."""
     detail = told(error)
-    unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
-    if unconnected or (upload is not None and not upload.started):
+    if upload is not None and not upload.started:
         return NotTaken("connect", detail)
     if upload is not None and not upload.sent:
         return NotTaken("body_not_sent", detail)
     if timed_out:
         return BackendTimeout(detail="no response head in time")
     return BackendLost(detail=f"before the response: {detail}")
-
-
-class _Broken(aiohttp.ClientError):
-    """A lost connection in a type that aiohttp does not answer by sending the request again."""
-
-
-async def _no_resend(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _Broken from error
-
-
-_NO_RESEND = (_no_resend,)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.streams import StreamReader
 
 from gateway.errors import BackendLost, BackendTimeout
 from gateway.types import HeaderList
@@ -38,13 +41,15 @@ class EngineResponse:
     __slots__ = (
         "_ahead",
         "_awaits_first",
-        "_response",
+        "_connection",
+        "_content",
         "_upload",
         "_watch",
         "_wire",
         "blamed",
         "content_length",
         "headers",
+        "is_stream",
         "load_report",
         "retry_after",
         "status",
@@ -52,20 +57,32 @@ class EngineResponse:
     )
 
     def __init__(
-        self, response: aiohttp.ClientResponse, upload: Upload | None, wire: Wire, stripped_headers: int
+        self,
+        connection: Connection,
+        message: RawResponseMessage,
+        content: StreamReader,
+        upload: Upload | None,
+        wire: Wire,
+        stripped_headers: int,
     ) -> None:
-        self._response = response
+        self._connection = connection
+        self._content = content
         self._upload = upload
         self._wire = wire
         self._watch: Watch | None = None
         self._awaits_first = False
         self.blamed = False
-        self.retry_after: str | None = response.headers.get("Retry-After")
         self._ahead: list[bytes] = []
-        self.status = response.status
-        self.headers: HeaderList = headers.incoming(response.headers.items())
-        self.load_report = response.headers.get(headers.LOAD_REPORT)
-        self.content_length = response.content_length
+        received = message.headers
+        self.status = message.code
+        self.headers: HeaderList = headers.incoming(received.items())
+        self.retry_after: str | None = received.get("Retry-After")
+        self.load_report: str | None = received.get(headers.LOAD_REPORT)
+        length = received.get("Content-Length")
+        self.content_length = None if length is None else int(length)
+        media_type = received.get("Content-Type", "").partition(";")[0]
+        # Whether it comes event by event.
+        self.is_stream = media_type.strip().lower() == "text/event-stream"
         self.stripped_headers = stripped_headers
 
     async def chunk(self) -> bytes:
@@ -76,13 +93,15 @@ class EngineResponse:
 
     async def _receive(self) -> bytes:
         try:
-            chunk = await self._response.content.readany()
+            chunk = await self._content.readany()
         except aiohttp.SocketTimeoutError as error:
             self._told_broken()
             raise BackendTimeout(detail="silent within the response") from error
         except (aiohttp.ClientError, OSError) as error:
             self._told_broken()
             raise BackendLost(detail=f"within the response: {told(error)}") from error
+        if not chunk:
+            self.close()
         if self._awaits_first and self._watch is not None:
             self._awaits_first = False
             self._watch.first()
@@ -92,11 +111,6 @@ class EngineResponse:
         if self._watch is not None:
             self._watch.broke()
             self._watch = None
-
-    @property
-    def is_stream(self) -> bool:
-        """Whether it comes event by event."""
-        return self._response.content_type == "text/event-stream"
 
     @property
     def has_begun(self) -> bool:
@@ -128,20 +142,21 @@ class EngineResponse:
 
     def limit_silence(self, idle_s: float) -> None:
         """From now on ``idle_s`` without a byte end the response (not while we hold the engine back)."""
-        connection = self._response.connection
-        protocol = None if connection is None else connection.protocol
-        if protocol is None:
+        protocol = self._connection.protocol
+        if protocol is None or self._content.is_eof():
             return
         protocol.read_timeout = idle_s
-        if self._response.content.total_bytes < _HELD_BACK_BYTES:
+        if self._content.total_bytes < _HELD_BACK_BYTES:
             protocol.start_timeout()
 
     def close(self) -> None:
-        """Give the connection back if the response was read to its end, else cut it at once."""
+        """Give the connection back if the response was received to its end, else cut it at once. Safe to call twice."""
         self._wire.end()
-        connection = self._response.connection
+        protocol = self._connection.protocol
+        if protocol is None:
+            return
         if self._upload is not None and not self._upload.sent:
             self._upload.abandon()
-        elif connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
+        elif not self._content.is_eof() and protocol.transport is not None:
+            protocol.transport.abort()
+        self._connection.release()

@@ -7,112 +7,157 @@ that). Before it, no engine can have the whole body, so none can have begun to w
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import aiohttp
-from aiohttp.abc import AbstractStreamWriter
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.http import StreamWriter
 
 from gateway.errors import BodyTooLarge
 from gateway.ports import Client
+from gateway.upstream.transport.patience import Patience
 
 # Below this a body goes out in one write, joined with the head.
-_JOIN_BYTES = 64 * 1024
+JOIN_BYTES = 64 * 1024
 # Pieces of a large body: what the kernel does not take at once is copied, so no piece is much larger than its buffer.
 _PIECE_BYTES = 256 * 1024
 
 
-class Upload(aiohttp.Payload):
+class Upload(ABC):
     """A request body that knows how far it got: ``started`` and ``sent`` are the proof behind NotTaken.
 
-    ``stall`` is the running time limit of the exchange, moved on whenever the backend took something.
+    ``size``: its bytes, ``None`` where only its end tells (it then goes out in chunks). Lent to one connection by
+    ``begin``, whose patience begins anew whenever the backend took something.
     """
 
-    def __init__(self, size: int | None, stall: asyncio.Timeout, stall_s: float) -> None:
-        super().__init__(None)
-        self._size = size
-        self._stall: asyncio.Timeout | None = stall
-        self._stall_s = stall_s
+    __slots__ = ("_patience", "_task", "_transport", "sent", "size", "started")
+
+    def __init__(self, size: int | None) -> None:
+        self.size = size
         self.started = False
         self.sent = False
-        self.transport: asyncio.WriteTransport | None = None
+        self._patience: Patience | None = None
+        self._transport: asyncio.Transport | None = None
+        self._task: asyncio.Task[None] | None = None
 
-    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:  # noqa: ARG002 - aiohttp's signature
-        """Only aiohttp's debugging aids want a payload as text."""
-        raise TypeError("a request body that is being sent cannot be read back")
+    def joined(self) -> bytes | None:
+        """All of it, if it is short enough to go out in one write with the head."""
+        return None
 
-    async def write(self, writer: AbstractStreamWriter) -> None:
-        self.started = True
-        self.transport = writer.transport
-        await self.write_body(writer)
-        await writer.drain()
+    def begin(self, protocol: ResponseHandler, head: bytes, patience: Patience) -> None:
+        """Send the head and the body, in one write if that is possible, else beside whoever waits for the answer.
+
+        Raises ConnectionError, with nothing sent, where the connection is gone.
+        """
+        transport = protocol.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the connection was closed")
+        self._transport, self._patience, self.started = transport, patience, True
+        body = self.joined()
+        if body is not None:
+            transport.write(head + body)
+            patience.begin()
+            if not protocol.writing_paused:
+                self.sent = not transport.is_closing()
+                return
+        else:
+            transport.write(head)
+        self._task = asyncio.get_running_loop().create_task(self._send(protocol, rest=body is None))
+
+    async def _send(self, protocol: ResponseHandler, *, rest: bool) -> None:
+        """Send what is left. A failure goes to whoever waits for the answer, who gave us the connection."""
+        writer = StreamWriter(protocol, asyncio.get_running_loop())
+        try:
+            if rest:
+                writer.length = self.size
+                if self.size is None:
+                    writer.enable_chunking()
+                await self.write_body(writer)
+                await writer.write_eof()
+            await writer.drain()
+        except Exception as failure:  # noqa: BLE001  # of engine, client or ours: the exchange's to judge
+            protocol.set_exception(failure if isinstance(failure, OSError) else ConnectionAbortedError(repr(failure)))
+            return
         self.progress()
         self.sent = True
 
     @abstractmethod
-    async def write_body(self, writer: AbstractStreamWriter) -> None:
+    async def write_body(self, writer: StreamWriter) -> None:
         """Hand every byte to ``writer``."""
 
     def progress(self) -> None:
         """The backend took something, so its time starts anew."""
-        if self._stall is not None and not self._stall.expired():
-            self._stall.reschedule(asyncio.get_running_loop().time() + self._stall_s)
+        if self._patience is not None:
+            self._patience.begin()
 
     def pause(self) -> None:
         """Waiting for somebody else than the backend."""
-        if self._stall is not None and not self._stall.expired():
-            self._stall.reschedule(None)
+        if self._patience is not None:
+            self._patience.end()
 
     def unwatch(self) -> None:
         """The response has begun: its own time limits hold from here on, even if the body is still being sent."""
-        self._stall = None
+        self._patience = None
+
+    def cut(self) -> None:
+        """Cut the connection, unsent bytes included."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def abandon(self) -> None:
-        """Cut the connection, unsent bytes included, and let go of the body's memory."""
-        self._stall = None
-        if self.transport is not None:
-            self.transport.abort()
+        """Cut the connection, and let go of the body's memory."""
+        self._patience = None
+        self.cut()
+        if self._task is not None:
+            self._task.cancel()
 
 
 class Pieces(Upload):
     """A body that lies in memory, as the splice made it. Holds views of it only until it is sent or abandoned."""
 
-    def __init__(self, body: Sequence[bytes | memoryview], size: int, stall: asyncio.Timeout, stall_s: float) -> None:
-        super().__init__(size, stall, stall_s)
-        self._body = body
-        self._view = memoryview(b"")
+    __slots__ = ("_body", "_view")
 
-    async def write_body(self, writer: AbstractStreamWriter) -> None:
-        if self.size is not None and self.size <= _JOIN_BYTES:
-            await writer.write(self._body[0] if len(self._body) == 1 else b"".join(self._body))
-        else:
-            writer.send_headers()
-            for chunk in self._body:
-                self._view = memoryview(chunk)
-                for start in range(0, len(chunk), _PIECE_BYTES):
-                    await writer.write(self._view[start : start + _PIECE_BYTES])
-                    await writer.drain()
-                    self.progress()
-                self._view.release()
+    def __init__(self, body: Sequence[bytes | memoryview], size: int) -> None:
+        super().__init__(size)
+        self._body = body
+        self._view: memoryview | None = None
+
+    def joined(self) -> bytes | None:
+        if self.size is None or self.size > JOIN_BYTES:
+            return None
+        body, self._body = self._body, ()
+        return b"".join(body)
+
+    async def write_body(self, writer: StreamWriter) -> None:
+        for chunk in self._body:
+            self._view = view = memoryview(chunk)
+            for start in range(0, len(chunk), _PIECE_BYTES):
+                await writer.write(view[start : start + _PIECE_BYTES])
+                await writer.drain()
+                self.progress()
+            view.release()
         self._body = ()
 
     def abandon(self) -> None:
         super().abandon()
         self._body = ()
-        self._view.release()
+        if self._view is not None:
+            self._view.release()
 
 
 class Relayed(Upload):
     """A body read from the client while it is sent on; the time the client takes is not the backend's."""
 
-    def __init__(self, client: Client, limit_bytes: int, stall: asyncio.Timeout, stall_s: float) -> None:
-        super().__init__(client.head.content_length, stall, stall_s)
+    __slots__ = ("_client", "_limit_bytes", "client_failure", "read_bytes")
+
+    def __init__(self, client: Client, limit_bytes: int) -> None:
+        super().__init__(client.head.content_length)
         self._client = client
         self._limit_bytes = limit_bytes
         self.read_bytes = 0
         self.client_failure: Exception | None = None
 
-    async def write_body(self, writer: AbstractStreamWriter) -> None:
+    async def write_body(self, writer: StreamWriter) -> None:
         while chunk := await self._next():
             await writer.write(chunk)
             await writer.drain()

@@ -8,7 +8,8 @@ let go on, who receives nothing for a grace time is cut, even if something liste
 
 from __future__ import annotations
 
-import aiohttp
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.streams import StreamReader
 
 from gateway.upstream.transport.upload import Upload
 
@@ -16,29 +17,29 @@ from gateway.upstream.transport.upload import Upload
 class Wire:
     """One exchange: how much it has received so far, and the way to cut it. Costs a request two attributes."""
 
-    __slots__ = ("_response", "_upload", "_wires")
+    __slots__ = ("_content", "_protocol", "_upload", "_wires")
 
     def __init__(self, wires: Wires, upload: Upload | None) -> None:
         self._wires = wires
         self._upload = upload
-        self._response: aiohttp.ClientResponse | None = None
+        self._protocol: ResponseHandler | None = None
+        self._content: StreamReader | None = None
         wires.opened(self)
 
-    def answered(self, response: aiohttp.ClientResponse) -> None:
-        self._response = response
+    def answered(self, protocol: ResponseHandler, content: StreamReader) -> None:
+        self._protocol, self._content = protocol, content
 
     @property
     def heard_bytes(self) -> int:
-        return -1 if self._response is None else self._response.content.total_bytes
+        return -1 if self._content is None else self._content.total_bytes
 
     def cut(self) -> None:
         """Its end then looks like the loss of the connection that it is."""
-        if self._response is not None and self._response.connection is not None:
-            transport = self._response.connection.transport
-            if transport is not None:
-                transport.abort()
-        elif self._response is None and self._upload is not None and self._upload.transport is not None:
-            self._upload.transport.abort()
+        if self._protocol is None:
+            if self._upload is not None:
+                self._upload.cut()
+        elif self._protocol.transport is not None:
+            self._protocol.transport.abort()
 
     def end(self) -> None:
         """It is over, in whatever way. Safe to call twice."""
