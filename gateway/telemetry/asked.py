@@ -23,17 +23,22 @@ _DETAILS = frozenset(word.value for word in Detail)
 def asked_line(asked: AskedFor, sources: Sequence[SourceFacts]) -> dict[str, object]:
     """The member ``asked`` of the access line; what is nothing or not known is left out."""
     line: dict[str, object] = {"messages": asked.messages, "text_bytes": asked.text_bytes}
-    optional = {
-        "images": asked.images or None,
-        "videos": asked.videos or None,
-        "audios": asked.audios or None,
-        "output_limit": asked.output_limit_tokens,
-        "choices": asked.choices if asked.choices > 1 else None,
-        "tools": asked.has_tools or None,
-        "max_pixels": asked.max_pixels if asked.images else None,
-        "context": asked.context_tokens,
-    }
-    line.update({key: value for key, value in optional.items() if value is not None})
+    if asked.images:
+        line["images"] = asked.images
+        if asked.max_pixels is not None:
+            line["max_pixels"] = asked.max_pixels
+    if asked.videos:
+        line["videos"] = asked.videos
+    if asked.audios:
+        line["audios"] = asked.audios
+    if asked.output_limit_tokens is not None:
+        line["output_limit"] = asked.output_limit_tokens
+    if asked.choices > 1:
+        line["choices"] = asked.choices
+    if asked.has_tools:
+        line["tools"] = True
+    if asked.context_tokens is not None:
+        line["context"] = asked.context_tokens
     if sources:
         details = asked.details[-len(sources) :]
         pairs = list(zip(sources, details, strict=False))[-MAX_SOURCES:]

@@ -1,7 +1,7 @@
 """One exchange becomes metrics and one access line.
 
 Decided here: which facts count where, and that values which are not configured become ``other``. Not decided here: the
-facts. Called once per exchange, on the loop, and kept cheap: bound children, one dict for the line.
+facts, what the line says (``access``). Called once per exchange, on the loop, and kept cheap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gateway.errors import (
     RateExceeded,
 )
 from gateway.record import ExchangeRecord, stage_totals
-from gateway.telemetry.asked import asked_line
+from gateway.telemetry.access import access_line
 from gateway.telemetry.catalogue import OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics
@@ -100,14 +100,15 @@ class ExchangeRecorder:
         with self._flushing:
             while self._waiting:
                 time_s, exchange = self._waiting.popleft()
-                self._count(exchange)
-                line = access_line(exchange, time_s)
+                totals = stage_totals(exchange.stages)
+                self._count(exchange, totals)
+                line = access_line(exchange, time_s, totals)
                 self._log.access(line)
                 self.recent.take(time_s, exchange, line)
                 if self._traced is not None:
                     self._traced(time_s, exchange)
 
-    def _count(self, x: ExchangeRecord) -> None:
+    def _count(self, x: ExchangeRecord, stages: dict[str, float]) -> None:
         m = self._metrics
         tenant = x.tenant if x.tenant is not None and self._is_tenant(x.tenant) else OTHER
         m.inc("requests_total", x.dialect, x.outcome)
@@ -125,7 +126,6 @@ class ExchangeRecorder:
             if x.trace_id is not None:
                 m.exemplify("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect, trace_id=x.trace_id)
         images = x.images_passed + x.images_shrunk + x.images_recoded
-        stages = stage_totals(x.stages)
         not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS
         m.observe(
             "overhead_seconds", sum([s for stage, s in stages.items() if stage not in not_ours]), image_bucket(images)
@@ -261,97 +261,3 @@ def _compared(expected_tokens: int, usage: Usage | None) -> str:
     if usage.cached_tokens == expected_tokens:
         return "as_told"
     return "more" if usage.cached_tokens > expected_tokens else "less"
-
-
-def access_line(x: ExchangeRecord, time_s: float) -> dict[str, object]:
-    """The access line's fields; those that do not apply are left out. ``time_s`` is the wall clock at its end."""
-    ended = x.ended_s if x.ended_s is not None else x.started_s
-    line: dict[str, object] = {
-        "time": time_s,
-        "event": "exchange",
-        "request_id": x.request_id,
-        "dialect": x.dialect,
-        "path": x.path[:256],
-        "status": x.status,
-        "outcome": x.outcome,
-        "total_ms": _ms(ended - x.started_s),
-        "stages_ms": {stage: int(seconds * 1e6) / 1000 for stage, seconds in stage_totals(x.stages).items()},
-        "request_bytes": x.request_bytes,
-        "forwarded_bytes": x.forwarded_bytes,
-        "response_bytes": x.response_bytes,
-    }
-    optional = {
-        "code": x.code,
-        "rule": x.rule,
-        "detail": x.detail,
-        "tenant": x.tenant,
-        "key": x.key,
-        "task": x.task,
-        "task_reason": x.task_reason,
-        "model": x.model[:128] if x.model else None,
-        "stream": x.stream or None,
-        "shadow": x.shadow or None,
-        "backend": x.backend,
-        "engine": x.engine,
-        "decision": x.decision_reason,
-        "exact_prefix": x.exact_prefix_tokens,
-        "prefix_known": x.prefix_known_tokens or None,
-        "first_token_expected_ms": None if x.first_token_expected_s is None else _ms(x.first_token_expected_s),
-        "attempts": x.attempts if x.attempts > 1 else None,
-        "retries": x.retry_reasons or None,
-        "stranded": x.stranded,
-        "stripped": x.stripped_fields or None,
-        "trace_id": x.trace_id,
-        "ttfb_ms": None if x.first_byte_s is None else _ms(x.first_byte_s - x.started_s),
-    }
-    line.update({key: value for key, value in optional.items() if value is not None})
-    if x.asked is not None:
-        line["asked"] = asked_line(x.asked, x.sources)
-    if x.images_passed or x.images_shrunk or x.images_recoded:
-        line["images"] = {
-            "passed": x.images_passed,
-            "shrunk": x.images_shrunk,
-            "recoded": x.images_recoded,
-            "omitted": x.images_omitted,
-            "changes": x.changes,
-            "bytes_in": x.image_bytes_in,
-            "bytes_out": x.image_bytes_out,
-            "pixels_in": x.image_pixels_in,
-            "pixels_out": x.image_pixels_out,
-            "tokens_original": x.image_tokens_original,
-            "patches": x.image_patches,
-            "digests": x.image_digests,
-        }
-        if x.image_ids_sent:
-            line["image_ids"] = {"sent": x.image_ids_sent, "alone": x.image_ids_alone, "missed": x.image_ids_missed}
-    if x.legs:
-        line["legs"] = {f"{role} {end}": count for (role, end), count in x.legs.items()}
-    if x.clips:
-        line["clips"] = {
-            "done": {f"{kind} {action}": count for (kind, action), count in x.clips.items()},
-            "bytes_in": x.clip_bytes_in,
-            "bytes_out": x.clip_bytes_out,
-            "video_tokens": x.video_tokens,
-            "digests": x.clip_digests,
-        }
-    if x.estimate is not None:
-        e = x.estimate
-        line["estimate"] = {
-            "text": e.text_tokens, "image": e.image_tokens, "prompt": e.prompt_tokens, "output": e.output_tokens,
-        }  # fmt: skip
-    if x.usage is not None:
-        line["usage"] = {key: value for key, value in (
-            ("prompt", x.usage.prompt_tokens), ("completion", x.usage.completion_tokens),
-            ("cached", x.usage.cached_tokens), ("image", x.usage.image_tokens), ("video", x.usage.video_tokens),
-        ) if value is not None}  # fmt: skip
-    if x.findings:
-        line["findings"] = x.findings
-    if x.shadow_image_tokens is not None:
-        line["shadow_image_tokens"] = x.shadow_image_tokens
-        if x.shadow_changes:
-            line["shadow_changes"] = dict(x.shadow_changes)
-    return line
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)

@@ -7,7 +7,7 @@ import msgspec
 from gateway.policy.policyset import PolicySet
 from gateway.record import ExchangeRecord
 from gateway.replay.line import Exchange, read_line
-from gateway.telemetry.record import access_line
+from gateway.telemetry.access import access_line
 from gateway.types import Size
 from tests.journey.fakes import facts
 from tests.journey.scenes import DATA_URL, Setting, body

@@ -24,10 +24,11 @@ from gateway.quota.claim import Unit
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.stages.exchange import outcome_of
 from gateway.state.scripts import SCRIPTS
+from gateway.telemetry.access import access_line
 from gateway.telemetry.catalogue import DECLARATIONS, OTHER
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.metrics import Metrics, Sample
-from gateway.telemetry.record import ExchangeRecorder, access_line, image_bucket, upstream_result
+from gateway.telemetry.record import ExchangeRecorder, image_bucket, upstream_result
 from gateway.types import Change, EngineKind, MediumKind, RequestId, TokenEstimate, Usage
 from gateway.upstream.outliers import Why
 from tests.journey.driver import drive
