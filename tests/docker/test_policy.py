@@ -152,7 +152,13 @@ def test_containers_have_no_rights(manifests: Manifests) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
-    assert all("hostPath" not in volume for volume in pod["volumes"])
+    kinds = {kind for volume in pod["volumes"] for kind in volume if kind != "name"}
+    assert kinds <= {
+        "configMap",
+        "secret",
+        "emptyDir",
+        "persistentVolumeClaim",
+    }  # of the Pod Security level `restricted`
     assert all("sizeLimit" in volume["emptyDir"] for volume in pod["volumes"] if "emptyDir" in volume)
 
 
@@ -303,6 +309,7 @@ def test_the_token_reads_endpoints_and_nothing_else(manifests: Manifests) -> Non
         assert set(rule["verbs"]) == {"list", "watch"}
     for binding in manifests.all("RoleBinding"):
         (subject,) = binding["subjects"]
+        assert subject["namespace"]  # an API server takes no account without one
         assert subject["name"] == manifests.pod["spec"]["serviceAccountName"]
 
 
