@@ -21,6 +21,8 @@ from tests.e2e.processes import until
 
 # Secrets and ConfigMaps that are made beside the manifests: (kind, name) -> key -> text.
 Given: TypeAlias = Mapping[tuple[str, str], Mapping[str, str]]
+# Workers yield to everybody, on a busy machine for long.
+_START_S = 90.0
 KEYS = {"admin-token": "token-of-the-test-0123456789", "identity-secret": "secret-of-the-test-0123456789"}
 
 
@@ -121,7 +123,7 @@ class Running:
                 env={**self._pod.environment, "PATH": path},
             )  # fmt: skip
         try:
-            started = until(lambda: self._said("started") or self._ended(), "the line of the start")
+            started = until(lambda: self._said("started") or self._ended(), "the line of the start", _START_S)
         except BaseException:
             self._end()
             raise

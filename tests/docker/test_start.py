@@ -29,6 +29,7 @@ _HERE = {
     "VLMGW_SERVER_ADMIN_PORT": "0",
     "VLMGW_SERVER_SETTLE_S": "0",
     "VLMGW_SERVER_WATCH_INTERVAL_S": "0.1",
+    "VLMGW_MEDIA_SPARE_WORKERS": "0",
 }
 _ACL = "on >first ~vlmgw:* &* +@all -@dangerous"
 
