@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 from gateway.config.backend_list import read_backends, with_options
 from gateway.config.backends import BackendConfig, SourceConfig
+from gateway.config.documents import SettingsProblems
 from gateway.config.fleet_problems import DNS, FILE, KUBERNETES
-from gateway.config.sources import SettingsProblems
 from gateway.upstream.settings import BackendSettings, Found, NamedSource, Source
 from gateway.upstream.sources.file import FileSource
 from gateway.upstream.sources.kubernetes import SERVICE_ACCOUNT, Cluster, KubernetesSource, Selection

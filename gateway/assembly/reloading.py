@@ -11,10 +11,10 @@ import asyncio
 import time
 from collections.abc import Callable
 
+from gateway.config.documents import SettingsProblems
 from gateway.config.policies import PolicyProblems
 from gateway.config.reloaded import reloaded, waiting
 from gateway.config.settings import Settings
-from gateway.config.sources import SettingsProblems
 from gateway.stages.exchange import World
 from gateway.telemetry.log import JsonLog
 

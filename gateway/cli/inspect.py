@@ -19,6 +19,7 @@ import typer
 
 from gateway import __version__
 from gateway.app import Gateway
+from gateway.cli.live import look
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
 from gateway.cli.trial import trial_rows
@@ -40,8 +41,12 @@ def doctor(
     backend: Annotated[list[str] | None, typer.Option(help="URL of an engine to look at; repeat for more.")] = None,
     config: ConfigOption = None,
     json: JsonOption = False,
+    live: Annotated[bool, typer.Option("--live", help="Ask only whether the gateway here is alive.")] = False,
+    admin: Annotated[str | None, typer.Option(help="With --live: the admin port's address.")] = None,
 ) -> None:
     """Look at codecs, limits and backends, and say what would keep the gateway from working well."""
+    if live:
+        raise typer.Exit(look(admin, config, os.environ))
     settings = settings_from(config, backend, {})
     problems: list[str] = []
     try:

@@ -19,9 +19,10 @@ import typer
 
 from gateway.app import Gateway, Listening
 from gateway.cli.output import fail, say
+from gateway.config.documents import SettingsProblems
 from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
-from gateway.config.sources import SettingsProblems, load_settings
+from gateway.config.sources import load_settings
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
 

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gateway.config.backends import BackendConfig
+from gateway.config.documents import SettingsProblems, plain_values
 from gateway.config.fleet_problems import backend_problems
-from gateway.config.sources import Reader, SettingsProblems, plain_values
+from gateway.config.sources import Reader
 
 # Who may write labels in a namespace is not who runs the gateway: no keys, no files, no addresses from there.
 OPTIONS = frozenset({

@@ -13,8 +13,8 @@ import pytest
 
 from gateway.assembly.reloading import Reloader
 from gateway.assembly.wiring import load_world
+from gateway.config.documents import SettingsProblems
 from gateway.config.settings import Settings
-from gateway.config.sources import SettingsProblems
 from gateway.stages.exchange import World
 from gateway.telemetry.log import JsonLog
 

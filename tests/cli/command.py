@@ -11,7 +11,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from gateway.cli.main import app
+from gateway.cli.commands import app
 from tests.simulator import drawn
 
 COMMANDS = {

@@ -6,7 +6,7 @@ import pytest
 
 from gateway.config.backend_list import OPTIONS, read_backends, with_options
 from gateway.config.backends import BackendConfig
-from gateway.config.sources import SettingsProblems
+from gateway.config.documents import SettingsProblems
 
 BASE = BackendConfig(engine="vllm", api_key="k")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.config.backends import SourceConfig
-from gateway.config.sources import SettingsProblems, load_settings, masked
+from gateway.config.documents import SettingsProblems
+from gateway.config.sources import load_settings, masked
 
 
 def test_sources_in_a_file_and_its_folder(tmp_path: Path) -> None:

@@ -10,15 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.config.backends import BackendConfig
+from gateway.config.documents import SettingsProblems
 from gateway.config.settings import Settings
 from gateway.config.sources import (
     OTHER_NAMES,
-    SettingsProblems,
     environment_name,
     leaf_paths,
     load_settings,
     masked,
-    read_document,
 )
 
 
@@ -208,14 +207,6 @@ def test_networks_are_looked_at(file: Path) -> None:
 def test_what_is_not_plain_yaml_is_told_with_line_and_column(file: Path, text: str, where: str) -> None:
     (problem,) = problems(file, text)
     assert problem.startswith(where)
-
-
-def test_a_file_that_cannot_be_read(file: Path) -> None:
-    with pytest.raises(SettingsProblems, match="cannot be read: No such file"):
-        read_document(file)
-    file.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(SettingsProblems, match="cannot be read"):
-        read_document(file)
 
 
 def test_policies_are_beside_the_file(file: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway import __version__
-from gateway.cli.main import app
+from gateway.cli.commands import app
 from tests.cli.command import COMMANDS, run, start
 
 

@@ -39,8 +39,3 @@ app.command(
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
-
-
-def main() -> None:
-    """Run the command that the arguments name; exits the process."""
-    app()
