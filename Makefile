@@ -58,3 +58,17 @@ engine-test: setup  ## against real vLLM on CPU, in an environment of its own
 
 engine-smoke: setup ## a part of it that takes a few minutes
 	@bash tests/engine/run --smoke $(ARGS)
+
+.PHONY: image-test lock sbom audit
+
+image-test:     ## the container image's steps and what it starts, without Docker; ARGS=--debootstrap
+	@bash .ci/image $(ARGS)
+
+lock:           ## docker/lock anew; ARGS=PACKAGE for one alone
+	@docker/lock/renew $(ARGS)
+
+sbom:           ## what images are made of, as CycloneDX: dist/sbom.cdx.json
+	@docker/supply sbom
+
+audit:          ## known vulnerabilities of it, where the advisories can be reached
+	@docker/supply audit

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Protocol, TypeAlias
 
 # What a step may fetch with: proxies, authorities and time limits of this machine. Nothing else comes in from outside.
-_NETWORK = re.compile(
-    r"(?i)(https?|no|all)_proxy|PIP_(CERT|DEFAULT_TIMEOUT|INDEX_URL)|SSL_CERT_FILE|REQUESTS_CA_BUNDLE"
-)
+_NETWORK = re.compile(r"(?i)(https?|no|all)_proxy|PIP_(CERT|DEFAULT_TIMEOUT|INDEX_URL)|SSL_CERT_FILE")
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_CACHE = "/var/cache/build"
+_AUTHORITIES = "/etc/ssl/of-the-machine.crt"
 _OWN_FOLDERS = re.compile(r"(?<![\w./-])(/build|/opt/vlm-gateway|/etc/vlm-gateway|/var/empty)(?![\w-])")
 _NEEDS_A_ROOT = re.compile(r"^(apt-get|groupadd|useradd)\b")
 
@@ -91,7 +91,7 @@ class Folder:
         return bool(_NEEDS_A_ROOT.match(script))
 
     def _moved(self, text: str) -> str:
-        return _OWN_FOLDERS.sub(lambda match: f"{self.root}{match[1]}", text)
+        return _OWN_FOLDERS.sub(lambda match: f"{self.root}{match[1]}", text.replace(_CACHE, str(self.cache)))
 
     def _moved_values(self, environment: Mapping[str, str]) -> dict[str, str]:
         return {name: ":".join(map(self._moved, value.split(":"))) if name == "PATH" else self._moved(value)
@@ -105,11 +105,13 @@ class Root:
 
     def run(self, script: str, environment: Mapping[str, str], folder: str) -> None:
         self.path(folder).mkdir(parents=True, exist_ok=True)
-        usual = {"PATH": _USUAL_PATH, "HOME": "/root", "DEBIAN_FRONTEND": "noninteractive", **network_environment()}
+        usual = {"PATH": _USUAL_PATH, "HOME": "/tmp", "DEBIAN_FRONTEND": "noninteractive", **network_environment()}
+        if self.path(_AUTHORITIES).is_file():
+            usual |= {"PIP_CERT": _AUTHORITIES, "SSL_CERT_FILE": _AUTHORITIES}
         assigned = [f"{name}={value}" for name, value in {**usual, **environment}.items()]
         inner = f"cd {shlex.quote(folder)}; {script}"
-        (self.root / "root/.cache").mkdir(parents=True, exist_ok=True)
-        mounts = f"mount --bind {shlex.quote(str(self.cache))} {shlex.quote(str(self.root))}/root/.cache"
+        self.path(_CACHE).mkdir(parents=True, exist_ok=True)
+        mounts = f"mount --bind {shlex.quote(str(self.cache))} {shlex.quote(str(self.path(_CACHE)))}"
         entered = self._entered(["env", "-i", *assigned, "/bin/sh", "-ec", inner], mounts)
         subprocess.run(entered, stdin=subprocess.DEVNULL, check=True)
 

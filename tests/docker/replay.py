@@ -120,12 +120,11 @@ def _short(script: str) -> str:
 def debian(folder: Path) -> Path:
     """A Debian 12 as small as its image's."""
     root = folder / "debian"
-    if root.is_dir():  # of an earlier run with --keep
-        return root
-    say("debootstrap --variant=minbase bookworm")
-    # In a mount namespace of its own: its /proc must not outlive it, whatever happens.
-    command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "bookworm", str(root)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    if not root.is_dir():  # it is there after an earlier run with --keep
+        say("debootstrap --variant=minbase bookworm")
+        # In a mount namespace of its own: its /proc must not outlive it, whatever happens.
+        command = ["unshare", "--mount", "debootstrap", "--variant=minbase", "bookworm", str(root)]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     Root(root, CACHE).trust_this_machine()
     return root
 

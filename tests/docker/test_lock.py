@@ -116,3 +116,10 @@ def test_the_supply_script_says_how_it_is_used() -> None:
     source = (ROOT / "docker/supply").read_text(encoding="utf-8")
     assert "usage: docker/supply sbom|audit" in source
     assert "audit: not checked:" in source
+
+
+def test_the_sdist_holds_all_that_is_tracked() -> None:
+    include = set(PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"])
+    ran = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    tracked = {f"/{path.split('/')[0]}" for path in ran.stdout.splitlines()}
+    assert tracked - include == {"/pyproject.toml", "/.gitignore"}  # hatchling takes these by itself
