@@ -7,9 +7,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from gateway.config.documents import SettingsProblems
 from gateway.config.policies import PolicyProblems, parse_yaml
 from gateway.config.settings import Settings
-from gateway.config.sources import SettingsProblems, load_settings, masked
+from gateway.config.sources import load_settings, masked
 from gateway.policy.compare import effective_policies
 from gateway.policy.policyset import build_policy_set
 from gateway.policy.schema import parse_document
