@@ -50,3 +50,10 @@ def test_every_fragment_has_a_type_that_is_known() -> None:
         if fragment.name != "README.md":
             assert fragment.name.split(".")[-2] in types, fragment.name
             assert len(fragment.read_text(encoding="utf-8").strip()) > 20, fragment.name
+
+
+def test_the_contributors_page_has_every_target() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    page = (ROOT / "docs/contributing.md").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE))
+    assert set(re.findall(r"^make ([a-z-]+)", page, re.MULTILINE)) == targets, "docs/contributing.md: a line for each"
