@@ -11,8 +11,9 @@ import pytest
 from docs.examples import EXAMPLES
 from docs.generate import ENTRIES, PAGES, apis_page, configuration_page, errors_page, has_default, metrics_page
 from gateway.api.routes import ROUTES
+from gateway.config.documents import plain_values
 from gateway.config.settings import Settings
-from gateway.config.sources import OTHER_NAMES, Reader, environment_name, leaf_paths, plain_values
+from gateway.config.sources import OTHER_NAMES, Reader, environment_name, leaf_paths
 from gateway.errors import GatewayError, all_errors
 from gateway.telemetry.catalogue import DECLARATIONS
 
