@@ -2,6 +2,7 @@
 
 Reads from standard input ``{"chart": folder, "renders": [{"values": YAML, "name": ..., "namespace": ...}, ...]}``;
 writes one JSON list: for each either ``{"files": {template: text}, "lint": [message, ...]}`` or ``{"refused": why}``.
+With ``"archive": folder`` it packages the chart there instead, and writes the archive's path.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def rendered(chart: helm.Chart, folder: str, wanted: dict[str, str]) -> dict[str
 def main() -> None:
     """Answer one request."""
     asked = json.load(sys.stdin)
+    if "archive" in asked:
+        json.dump(helm.package(asked["chart"], destination=asked["archive"]), sys.stdout)
+        return
     chart = helm.Chart.load(asked["chart"])
     json.dump([rendered(chart, asked["chart"], wanted) for wanted in asked["renders"]], sys.stdout)
 

@@ -87,15 +87,25 @@ def documents(text: str) -> Iterator[Object]:
 
 def ask_helm(*values: str, name: str = RELEASE, namespace: str = NAMESPACE) -> list[dict[str, Any]]:
     """What Helm makes of each text of values (``helm_program``)."""
-    renders = [{"values": each, "name": name, "namespace": namespace} for each in values]
+    answers: list[dict[str, Any]] = _helm(
+        {"renders": [{"values": each, "name": name, "namespace": namespace} for each in values]}
+    )
+    return answers
+
+
+def packaged(folder: Path) -> Path:
+    """The chart's archive, made in a folder."""
+    return Path(_helm({"archive": str(folder)}))
+
+
+def _helm(asked: dict[str, Any]) -> Any:
     made = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("helm_program.py"))],
-        input=json.dumps({"chart": str(CHART), "renders": renders}),
+        input=json.dumps({"chart": str(CHART)} | asked),
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert made.returncode == 0, made.stderr
-    answers: list[dict[str, Any]] = json.loads(made.stdout)
-    return answers
+    return json.loads(made.stdout)
 
 
 @cache

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-import shutil
+import tarfile
+import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tests.docker.manifests import (
     CUSTOM_KINDS,
     NAMESPACE,
     OVERLAYS,
+    ROOT,
     VALUES,
     Manifests,
     Object,
@@ -26,8 +28,9 @@ from tests.docker.manifests import (
     helm_answers,
     helmed,
     kustomized,
+    packaged,
 )
-from tests.docker.schemas import problems
+from tests.docker.schemas import VERSIONS, problems
 
 _HELM_LABELS = {"app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"}
 
@@ -185,11 +188,23 @@ def test_the_notes_are_filled_in(values: str) -> None:
     assert "<no value>" not in notes
 
 
-def test_the_archive_holds_rules_and_dashboards_and_not_links(tmp_path: Path) -> None:
-    folder = shutil.copytree(CHART, tmp_path / "vlm-gateway")  # follows links, as helm package does
-    for link in ("rules", "dashboards"):
-        assert (CHART / "files" / link).is_symlink()
-        assert list((folder / "files" / link).iterdir())
+def test_the_archive_holds_rules_and_dashboards_and_no_values_of_tests(tmp_path: Path) -> None:
+    with tarfile.open(packaged(tmp_path)) as archive:
+        files = {each.name: each for each in archive.getmembers()}
+        assert all(each.isfile() for each in files.values())  # what is a link in the repository is none there
+        rules = archive.extractfile("vlm-gateway/files/rules/alerts.yaml")
+        assert rules is not None
+        assert rules.read() == (CHART / "files" / "rules" / "alerts.yaml").read_bytes()
+    dashboards = {Path(name).name for name in files if "/files/dashboards/" in name}
+    assert dashboards == {each.name for each in (CHART / "files" / "dashboards").iterdir()}
+    assert not [name for name in files if "/ci/" in name]
+
+
+def test_the_chart_has_the_programs_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
+    assert (chart["version"], chart["appVersion"]) == (version, version)
+    assert chart["kubeVersion"] == f">={VERSIONS[0]}.0-0"
 
 
 def _test_pod() -> Object:
