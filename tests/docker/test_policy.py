@@ -18,6 +18,7 @@ from gateway.config.sources import load_settings
 from gateway.media import netguard
 from tests.certificates import self_signed
 from tests.cli.command import run
+from tests.docker.dockerfile import shipped
 from tests.docker.manifests import CHART, KUSTOMIZE, RENDERINGS, ROOT, Manifests, Object, rendering
 from tests.docker.pod import KEYS, Given, Pod
 from tests.grafana.expressions import parsed, selected
@@ -96,6 +97,18 @@ def test_the_program_itself_is_process_one(pod: Pod, manifests: Manifests) -> No
     assert container["image"] == f"vlm-gateway:{version}" or "@sha256:" in container["image"]
     assert manifests.pod["spec"]["enableServiceLinks"] is False
     assert "lifecycle" not in container
+
+
+def test_the_container_is_what_the_image_is(manifests: Manifests) -> None:
+    _, stages = shipped()
+    image = stages[-1]
+    container = manifests.container
+    assert tuple(container["command"]) == image.last("ENTRYPOINT").words
+    assert tuple(container["args"]) == image.last("CMD").words
+    assert [str(each["containerPort"]) for each in container["ports"]] == list(image.last("EXPOSE").words)
+    user, group = map(int, image.last("USER").text.split(":"))
+    given = manifests.pod["spec"]["securityContext"]
+    assert (given["runAsUser"], given["runAsGroup"], given["fsGroup"]) == (user, group, group)
 
 
 def test_probes_ask_the_admin_port(manifests: Manifests, settings: Settings) -> None:
