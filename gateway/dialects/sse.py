@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 _BOUNDARIES = (b"\n\n", b"\r\r", b"\n\r\n")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Kept of every line, however long: a comment is told by its first byte, behind a byte order mark or not.
+_TOLD_BY_BYTES = 4
 
 
 class EventBoundary:
@@ -85,6 +87,8 @@ class EventReader:
         self._line_bytes += len(piece)
         if self._event_bytes + self._line_bytes <= self._limit_bytes:
             self._line += piece
+        elif len(self._line) < _TOLD_BY_BYTES:
+            self._line += piece[: _TOLD_BY_BYTES - len(self._line)]
 
     def _end_line(self) -> Event | None:
         line, line_bytes = bytes(self._line), self._line_bytes

@@ -34,6 +34,8 @@ from gateway.state.settings import RedisMode, RedisSettings
 from gateway.state.wire import Command, ErrorReply, Reply, Script, StoreUnavailable
 
 _CLOSE_S = 0.2
+# What the library's parser raises for bytes that are no reply: whatever answers there is no Redis.
+_GARBLED = (ValueError, RecursionError)
 _OWN_OPTIONS = ("host", "port", "path", "db", "username", "password")
 
 
@@ -76,13 +78,13 @@ class RedisWire:
             raise StoreUnavailable("closed")
         try:
             replies = await self._pipelined(commands)
-            forgotten = [at for at, reply in enumerate(replies) if _is_unknown_script(reply)]
+            forgotten = [at for at, reply in enumerate(replies) if commands[at].script and _is_unknown_script(reply)]
             if forgotten:
                 again = await self._pipelined([commands[at].whole for at in forgotten])
                 for at, reply in zip(forgotten, again, strict=True):
                     replies[at] = reply
             return replies
-        except (RedisError, OSError, RedisClusterException, asyncio.IncompleteReadError) as error:
+        except (RedisError, OSError, RedisClusterException, asyncio.IncompleteReadError, *_GARBLED) as error:
             raise _unavailable(error) from error
 
     async def close(self) -> None:
@@ -205,6 +207,8 @@ def _unavailable(error: BaseException) -> StoreUnavailable:
         return StoreUnavailable("denied", str(error))
     if isinstance(error, ResponseError):
         return StoreUnavailable("refused", str(error))
+    if isinstance(error, _GARBLED):
+        return StoreUnavailable("refused", f"an answer that is none: {error}")
     if isinstance(error, RedisError | OSError | RedisClusterException | asyncio.IncompleteReadError):
         return StoreUnavailable("no_connection", str(error))
     raise error

@@ -116,3 +116,11 @@ def test_comments_never_make_an_event_oversize() -> None:
         assert reader.feed(b": waiting\n") == []
     assert reader.feed(b"data: ok\n\n") == [Event("ok")]
     assert reader.dropped_count == 0
+
+
+def test_a_comment_beyond_the_limit_costs_no_event_however_it_comes() -> None:
+    stream = b":" + b"x" * 40 + b"\ndata: kept\n\n"
+    for pieces in ([stream], [stream[:5], stream[5:]], [stream[at : at + 1] for at in range(len(stream))]):
+        reader = EventReader(limit_bytes=16)
+        assert [event.data for piece in pieces for event in reader.feed(piece)] == ["kept"]
+        assert reader.dropped_count == 0

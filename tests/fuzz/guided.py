@@ -9,6 +9,7 @@ that is a finding belongs into the corpus as a file with a name that says what i
 from __future__ import annotations
 
 import argparse
+import hashlib
 import subprocess
 import sys
 import tempfile
@@ -91,7 +92,15 @@ def _fuzz(name: str, modules: Sequence[str], arguments: Sequence[str]) -> None:
     # The modules under test must be seen for the first time here; nothing above imports them.
     with atheris.instrument_imports(include=list(modules)):
         target = _target(name)
-    atheris.Setup([sys.argv[0], *arguments], target.check)
+
+    def check(data: bytes) -> None:
+        try:
+            target.check(data)
+        except BaseException:
+            (_FOUND / name / f"found-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
+            raise
+
+    atheris.Setup([sys.argv[0], *arguments], check)
     atheris.Fuzz()
 
 

@@ -17,6 +17,9 @@ from tests.state.redis_server import RedisServer, free_port, running
 
 SUM = Script.of("sum", "return {redis.call('INCRBY', KEYS[1], ARGV[1]), 'ok', false, {1, 2}}")
 
+# Of a client of a server that is well, on a machine that is busy.
+PATIENCE_S = 20.0
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RedisServer]:
@@ -82,12 +85,12 @@ async def test_a_server_that_is_not_there() -> None:
 
 
 async def test_a_frozen_server_is_given_up_and_nothing_stays_behind(server: RedisServer) -> None:
-    settings = RedisSettings(server.url, connect_timeout_s=0.1)
+    settings = RedisSettings(server.url, connect_timeout_s=PATIENCE_S)
     wire = RedisWire(settings)
     await wire.open()
     server.freeze()
     try:
-        assert await reason(settings) == "timeout"
+        assert await reason(replace(settings, connect_timeout_s=0.1)) == "timeout"
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
                 await wire.carry([Command(("GET", "k"))])
@@ -136,7 +139,7 @@ async def test_tls_with_certificates_of_both_sides(certificates: Path) -> None:
         )
         assert await carried(whole, Command(("ECHO", "yes"))) == [b"yes"]
         assert await reason(replace(whole, tls_ca_file=None)) == "no_connection"  # nobody we trust signed it
-        wire = RedisWire(replace(whole, connect_timeout_s=0.2))
+        wire = RedisWire(replace(whole, connect_timeout_s=PATIENCE_S))
         await wire.open()
         server.freeze()
         await wire.close()

@@ -39,6 +39,8 @@ from gateway.upstream.transport.wires import Wire
 _SITES_LIMIT = 512
 # Long header lines from an engine are legitimate (load reports, trace state).
 _HEADER_LIMIT_BYTES = 64 * 1024
+# Below it is what cannot be the answer to a request: 101 unasked, and what is no status (RFC 9110 §15).
+_LEAST_STATUS = 200
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 _BROKEN = (aiohttp.ClientError, HttpProcessingError, OSError)
 
@@ -133,6 +135,9 @@ class Transport:
         assert protocol is not None
         wire.answered(protocol, content)
         response = EngineResponse(connection, message, content, upload, wire, outgoing.stripped)
+        if response.status < _LEAST_STATUS:
+            response.close()
+            raise BackendLost(detail=f"an answer of status {response.status}")
         response.limit_silence(self._settings.idle_timeout_s)
         try:
             await look_ahead(backend.engine, response)
@@ -172,7 +177,7 @@ class Transport:
                 patience.begin()
             while True:
                 message, content = await protocol.read()
-                if message.code >= 200 or message.code == 101:
+                if message.code == 101 or not 100 <= message.code < 200:
                     break
         except _BROKEN as error:
             raise _verdict(error, upload, timed_out=patience.is_over) from error

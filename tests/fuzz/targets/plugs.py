@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 # Far more steps than any exchange of a few kilobytes takes; whoever needs more hangs.
 _MOST_STEPS = 20_000
+_COMMAND = re.compile(rb"(?:^|\r\n)\*\d+(?=\r\n)")
 
 
 class Plug(asyncio.Transport):
@@ -91,25 +93,27 @@ class Heard(logging.Handler):
 
 
 class Parrot:
-    """A server on a Unix socket that answers everything with ``says``; what is asked once more hears an end."""
+    """A server on a Unix socket that answers every command of Redis's protocol with ``says``; or whatever it hears,
+    once, before it ends the connection, if that is its ``last`` word."""
 
-    def __init__(self, times: int) -> None:
+    def __init__(self) -> None:
         self.says = b""
-        self._times = times
+        self.last = True
         self.path = _folder() / f"{id(self):x}.sock"
 
     async def start(self) -> None:
-        """Listen until the process ends."""
+        """Listen until closed."""
         self._server = await asyncio.start_unix_server(self._answer, self.path)
 
     def close(self) -> None:
         self._server.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        for _ in range(self._times):
-            if not await reader.read(1 << 16):
+        while heard := await reader.read(1 << 16):
+            if self.last:
+                writer.write(self.says)
                 break
-            writer.write(self.says)
+            writer.write(self.says * len(_COMMAND.findall(heard)))
         writer.close()
 
 

@@ -42,7 +42,19 @@ async def talk_nonsense(exchange: Exchange) -> None:
     await exchange.left()
 
 
-@pytest.mark.parametrize("script", [vanish, close_politely, talk_nonsense])
+async def answer_with_no_status(exchange: Exchange) -> None:
+    await exchange.read_body()
+    await exchange.send(b"HTTP/1.1 040 OK\r\nContent-Length: 2\r\n\r\nab")
+    await exchange.left()
+
+
+async def switch_unasked(exchange: Exchange) -> None:
+    await exchange.read_body()
+    await exchange.send(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nab")
+    await exchange.left()
+
+
+@pytest.mark.parametrize("script", [vanish, close_politely, talk_nonsense, answer_with_no_status, switch_unasked])
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT"])
 @pytest.mark.parametrize("warm", [False, True])
 async def test_after_the_body_the_request_may_have_run_and_is_sent_once(
