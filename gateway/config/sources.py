@@ -243,6 +243,10 @@ def _nest(flat: Mapping[str, object]) -> dict[str, Any]:
 def _from_environment(environment: Mapping[str, str], reader: Reader) -> dict[str, Any]:
     names = {environment_name(path): path for path in leaf_paths()}
     flat: dict[str, object] = {}
+    if environment.get("VLMGW_ADMIN_TOKEN") == "":
+        reader.problems.append(
+            "environment: VLMGW_ADMIN_TOKEN: is empty, as anybody could guess; give one or leave it out"
+        )
     for name, value in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in OTHER_NAMES:
             continue
@@ -301,6 +305,8 @@ def _consistency(settings: Settings) -> list[str]:
         problems.append("settings: upstream.kv_events_listen: only one of server.processes can listen there")
     if settings.media.slab_bytes < settings.server.max_body_bytes:
         problems.append("settings: media.slab_bytes: must hold at least one body of server.max_body_bytes")
+    if settings.identity.secret == "":
+        problems.append("settings: identity.secret: is empty; give one or leave it out")
     for network in settings.fetch.public_networks:
         try:
             ipaddress.ip_network(network)

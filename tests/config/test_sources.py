@@ -245,3 +245,11 @@ def test_the_slab_holds_at_least_one_body(tmp_path: Path) -> None:
     file.write_text("media: {slab_bytes: 32MiB}\nserver: {max_body_bytes: 64MiB}\n")
     with pytest.raises(SettingsProblems, match="slab_bytes"):
         load_settings(file, environment={})
+
+
+def test_an_empty_secret_is_a_mistake_and_not_a_way_in(file: Path) -> None:
+    told = problems(file, "{}", VLMGW_ADMIN_TOKEN="", VLMGW_IDENTITY_SECRET="")
+    assert told == [
+        "environment: VLMGW_ADMIN_TOKEN: is empty, as anybody could guess; give one or leave it out",
+        "settings: identity.secret: is empty; give one or leave it out",
+    ]
