@@ -85,15 +85,28 @@ class DataServer:
         return port
 
     async def drain(self, *, settle_s: float, timeout_s: float, inflight: Callable[[], int]) -> bool:
-        """Accept for ``settle_s`` more, stop listening, wait for exchanges to end; ``False`` if some were left."""
+        """Accept for ``settle_s`` more, stop listening, wait for exchanges to end; ``False`` if some were left.
+
+        An exchange ends when its last byte is written; a slow client's last bytes may still lie with us then, and would
+        go with this process. They are waited for as well.
+        """
         await asyncio.sleep(settle_s)
         for site in self._sites:
             await site.stop()
         self._sites.clear()
         deadline = asyncio.get_running_loop().time() + timeout_s
-        while inflight() and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110  # the handlers do not tell
+        while inflight() or self._unsent_bytes():
+            if asyncio.get_running_loop().time() >= deadline:
+                return False
             await asyncio.sleep(0.02)
-        return not inflight()
+        return True
+
+    def _unsent_bytes(self) -> int:
+        """What all connections hold that the kernel has not taken yet."""
+        server = None if self._runner is None else self._runner.server
+        connections = [] if server is None else server.connections
+        transports = (connection.transport for connection in connections)
+        return sum(transport.get_write_buffer_size() for transport in transports if transport is not None)
 
     async def stop(self) -> None:
         """Close what is left, at once."""

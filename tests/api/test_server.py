@@ -52,6 +52,33 @@ async def test_draining_waits_for_what_is_in_flight_and_accepts_nothing_new() ->
     state.slab.close()
 
 
+async def test_draining_waits_until_a_slow_client_has_its_last_bytes() -> None:
+    async def fill(client: HttpClient) -> None:
+        await client.start(200, (), None)
+        # Until the kernel takes no more: then the exchange ends, and its last bytes have not left.
+        while not server._unsent_bytes():
+            await client.write(bytes(32_768))
+        await client.finish()
+
+    state = Serving(fill)
+    server = await started(state)
+    wire = await Wire.to(state.port)
+    await wire.send(post())
+    async with asyncio.timeout(DEADLINE_S):
+        while not state.ended:  # noqa: ASYNC110  # nobody tells
+            await asyncio.sleep(0.002)
+    drain = asyncio.create_task(server.drain(settle_s=0.0, timeout_s=DEADLINE_S, inflight=lambda: 0))
+    await asyncio.wait((drain,), timeout=0.1)
+    assert not drain.done()
+    assert server._unsent_bytes()
+    rest = asyncio.create_task(wire.rest())
+    assert await drain
+    await server.stop()
+    assert (await rest).endswith(b"0\r\n\r\n")
+    wire.close()
+    state.slab.close()
+
+
 async def test_while_settling_new_connections_are_still_served() -> None:
     state = Serving(ok)
     server = await started(state)
