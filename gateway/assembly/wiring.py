@@ -319,6 +319,7 @@ def upstream_settings(settings: Settings) -> UpstreamSettings:
         resend_ratio=u.retry_ratio,
         leg_timeout_s=u.leg_timeout_s,
         encodings_kept_s=u.encodings_kept_s,
+        index_entries=u.index_entries,
         revival_interval_s=u.revival_interval_s,
         keepalive_s=u.keepalive_s,
         gone_grace_s=u.gone_grace_s,

@@ -115,6 +115,12 @@ class UpstreamConfig:
         None, "Where engines that connect by themselves publish to (tcp://0.0.0.0:5557), told apart by topic."
     )
     kv_events_blocks: int = setting(1 << 20, "KV blocks kept in mind per backend, up to 80 bytes each.", minimum=1)
+    index_entries: int = setting(
+        1 << 20,
+        "Images kept in mind as held by backends, and as many links of prefixes, over all of them; 37 bytes each. A "
+        "backend's caches hold some 150 images and 1,000 links.",
+        minimum=1024,
+    )
     revival_interval_s: float = setting(0.5, "Time between probes of one that is down.", minimum=0.05, unit="s")
     keepalive_s: float = setting(3.0, "How long idle connections are kept; engines keep them 5.", minimum=0, unit="s")
     gone_grace_s: float = setting(10.0, "Longest silence once nobody listens there.", minimum=0.1, unit="s")

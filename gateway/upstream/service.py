@@ -43,7 +43,7 @@ class UpstreamService:
         self._transport = Transport(settings, contexts)
         self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
         self._kv = None if settings.kv_events is None else KvEvents(settings.kv_events, self._publishing)
-        self._beliefs = Beliefs(settings.image_index_entries, self._kv)
+        self._beliefs = Beliefs(settings.index_entries, self._kv)
         self._probes = ProbeClients(settings.probe_timeout_s, contexts)
         self._fleet = Fleet(settings, self._registry, self._probes, clock, self._forget)
         self._membership = Membership(settings.backends, settings.sources, self._take, tell)
@@ -199,8 +199,13 @@ class UpstreamService:
 
     def hear(self, backend: str, scope: int, images: Sequence[tuple[bytes, int]]) -> None:
         """Another replica gave these images, with their tokens, to this backend."""
-        view = next((view for view in self.everybody() if view.name == backend), None)
-        if view is not None and view.healthy:
+        name = BackendName(backend)
+        # By name: a beat of fifty replicas names thousands of backends, and to look through a thousand each time takes
+        # the loop for seconds.
+        if name not in self._registry:
+            return
+        view = self._registry[name].view(self._clock.now_s())
+        if view.healthy:
             key = RouteKey(tuple(digest for digest, _ in images), (), tuple(each for _, each in images), scope=scope)
             self._beliefs.hear(view.name, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
 

@@ -149,8 +149,8 @@ class UpstreamSettings:
     the engines' own idle limit: vLLM and SGLang run uvicorn, which closes after 5 s.
 
     ``resend_ratio`` and ``resend_floor_per_s`` size the retry budget. ``forward_authorization``: pass the client's
-    Authorization on (only where it is no key of ours). ``image_index_entries`` bounds the memory of who holds what,
-    per backend. ``discovery_timeout_s`` bounds what start-up waits for the engines.
+    Authorization on (only where it is no key of ours). ``index_entries`` bounds the memory of who holds what, over all
+    backends. ``discovery_timeout_s`` bounds what start-up waits for the engines.
 
     ``revival_interval_s``: between probes of a backend that is down or in doubt. ``gone_grace_s``: how long an exchange
     may be silent once nobody listens on its backend's port. ``rest_limit_s`` is the longest ``Retry-After`` believed.
@@ -167,7 +167,7 @@ class UpstreamSettings:
     forward_authorization: bool = False
     resend_ratio: float = 0.2
     resend_floor_per_s: float = 1.0
-    image_index_entries: int = 8192
+    index_entries: int = 1 << 20
     discovery_timeout_s: float = 1.5
     discovery_interval_s: float = 60.0
     health_interval_s: float = 5.0
