@@ -8,7 +8,7 @@ CHECKS := "ruff format --check --output-format concise ." "ruff check ." \
 .DEFAULT_GOAL := help
 # Tests start hundreds of processes; without cached bytecode each would compile the whole program again.
 unexport PYTHONDONTWRITEBYTECODE
-.PHONY: help setup clients demo test check format cases fuzz fuzz-guided soak chaos bench engine-test engine-smoke
+.PHONY: help setup clients demo test check format cases fuzz fuzz-guided soak chaos rollout bench engine-test engine-smoke
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' Makefile | expand -t 22
@@ -49,6 +49,9 @@ fuzz-guided: setup ## ARGS="TARGET --runs 200000": one reader of foreign bytes, 
 
 soak: setup     ## mixed traffic for half an hour: does anything grow? ARGS="--minutes 3 --json"
 	@$(PYTHON_ENV)/python -m tests.soak $(ARGS)
+
+rollout: setup  ## gateways replaced and killed under load behind HAProxy and Envoy; ARGS="--requests 5000"
+	@$(PYTHON_ENV)/python -m tests.rollout $(ARGS)
 
 bench: setup    ## ratios against native pipelines and a bare relay; ARGS="image --json"
 	@$(PYTHON_ENV)/python -m benchmarks $(ARGS)

@@ -52,10 +52,15 @@ class Gateway:
     """``vlm-gateway serve`` on ports that it chose."""
 
     def __init__(
-        self, *arguments: str, environment: Mapping[str, str] | None = None, socket: Path | None = None
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        socket: Path | None = None,
+        patience_s: float = DEADLINE_S,
     ) -> None:
-        """``socket``: where it answers without TLS, if its port does not."""
+        """``socket``: where it answers without TLS, if its port does not; ``patience_s`` is for its start."""
         self._arguments = arguments
+        self._patience_s = patience_s
         self._transport = None if socket is None else httpx.HTTPTransport(uds=str(socket))
         self._environment = {**os.environ, **_ENVIRONMENT, **(environment or {})}
         self._lines: list[dict[str, Any]] = []
@@ -77,7 +82,7 @@ class Gateway:
             started = self.line(lambda line: line.get("event") == "started", "the gateway's start")
             self.url = f"http://127.0.0.1:{started['data_port']}"
             self.admin = f"http://127.0.0.1:{started['admin_port']}"
-            until(lambda: self._status(f"{self.url}/health") == 200, "a ready gateway")
+            until(lambda: self._status(f"{self.url}/health") == 200, "a ready gateway", self._patience_s)
         except BaseException:
             self.end()
             raise
@@ -117,7 +122,9 @@ class Gateway:
             return next((line for line in self._lines if wanted(line)), None)
 
         with self._came:
-            self._came.wait_for(lambda: found() is not None or self.process.poll() is not None, timeout=DEADLINE_S)
+            self._came.wait_for(
+                lambda: found() is not None or self.process.poll() is not None, timeout=self._patience_s
+            )
         line = found()
         assert line is not None, f"never logged: {what}; exit code {self.process.poll()}; {self.said[-500:]}"
         return line
