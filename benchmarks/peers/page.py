@@ -1,15 +1,15 @@
-"""The measured tables of docs/comparison.md: ``python -m benchmarks.peers.page [REPORT.json]``.
+"""The measured tables of docs/comparison.md: ``python -m benchmarks.peers.page [REPORT.json ...]``.
 
-A report (`python -m benchmarks peers --json`) is stored as ``benchmarks/results/peers.json`` and its tables are written
-between the page's marks; without one the stored report is used. A test compares page and stored report. Everything
-outside the marks is written by hand.
+A report (`python -m benchmarks peers --json`), or several of different parts, is stored as
+``benchmarks/results/peers.json`` and its tables are written between the page's marks; without one the stored report is
+used. A test compares page and stored report. Everything outside the marks is written by hand.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,26 @@ FIGURE = _ROOT / "docs" / "img" / "peers.svg"
 BEGIN = "<!-- measured: python -m benchmarks.peers.page writes this; do not edit -->"
 END = "<!-- end of measured -->"
 _SECTIONS = (
-    ("CPU and latency", "--only " + ",".join(("text", "image_5mb", "stream")), speed_rows),
+    ("CPU and latency", "--skip affinity,rss,failure,recovery", speed_rows),
     ("As ratios", "the same run", ratio_rows),
     ("Where pictures go", "--only affinity", affinity_rows),
     ("Memory", "--only rss", memory_rows),
     ("When something is wrong", "--only failure,recovery", failure_rows),
 )
+
+
+def merged(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Reports of different parts as one; what was found of a part is the last one's, when and where the first one's."""
+    first = reports[0]
+    whole = {name: value for report in reports for name, value in report.items()}
+    costs = {name: cell for report in reports for name, cell in report["costs"].items()}
+    missing = {name: why for report in reports for name, why in report["missing"].items()}
+    return {
+        **whole,
+        "costs": costs,
+        "missing": missing,
+        **{name: first[name] for name in ("rounds", "date", "machine")},
+    }
 
 
 def measured(report: Mapping[str, Any]) -> str:
@@ -67,7 +81,8 @@ def with_measured(page: str, report: Mapping[str, Any]) -> str:
 def main() -> None:
     """Store the report if one is given; write page and figure."""
     if len(sys.argv) > 1:
-        RESULTS.write_text(json.dumps(json.loads(Path(sys.argv[1]).read_text()), indent=1) + "\n", encoding="utf-8")
+        whole = merged([json.loads(Path(name).read_text(encoding="utf-8")) for name in sys.argv[1:]])
+        RESULTS.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     report = json.loads(RESULTS.read_text(encoding="utf-8"))
     PAGE.write_text(with_measured(PAGE.read_text(encoding="utf-8"), report), encoding="utf-8")
     FIGURE.write_text(chart(report), encoding="utf-8")
