@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -42,8 +44,9 @@ _BENCHMARKS = {
 
 
 def main() -> None:
-    """Run the named benchmark."""
+    """Run the named benchmark. Told to end, it ends what it started as well."""
     arguments = _parse()
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     module = import_module(_BENCHMARKS[arguments.name][0])
     run = cast("Callable[[Options], dict[str, object]]", module.run)
     report = run(Options(arguments.images, arguments.rounds, arguments.only, arguments.skip))
