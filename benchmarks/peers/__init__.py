@@ -41,7 +41,8 @@ def run(options: Options) -> dict[str, object]:
             missing |= place.missing
             for cell in cells:
                 _tell(cell.what)
-                costs[cell.name] = speed.measure(cell, place.contenders, options.rounds or _ROUNDS)
+                costs[cell.name], broken = speed.measure(cell, place.contenders, options.rounds or _ROUNDS)
+                missing |= {f"{name}, {cell.what}": why for name, why in broken.items()}
     report |= {name: ratios(found) for name, found in costs.items()}
     if "affinity" in parts:
         _tell("affinity")

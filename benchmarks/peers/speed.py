@@ -79,17 +79,48 @@ CELLS = (
 )
 
 
-def measure(cell: Cell, contenders: Sequence[Contender], rounds: int, seed: int = 1) -> dict[str, dict[str, float]]:
-    """All contenders on one kind of request."""
-    bodies = {contender.name: cell.bodies() for contender in contenders}
-    counts = {contender.name: _warmed(cell, contender, bodies[contender.name]) for contender in contenders}
-    taken = {contender.name: _Taken() for contender in contenders}
-    order, shuffle = list(contenders), random.Random(seed).shuffle
-    for _ in range(rounds):
+def measure(
+    cell: Cell, contenders: Sequence[Contender], rounds: int, seed: int = 1
+) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
+    """All contenders on one kind of request; and who broke off twice, with its last words."""
+    turns = {contender.name: _Turns(cell, contender, cell.bodies()) for contender in contenders}
+    order, shuffle = list(turns.values()), random.Random(seed).shuffle
+    for _ in range(rounds + 1):
         shuffle(order)
-        for contender in order:
-            _round(cell, contender, bodies[contender.name], counts[contender.name], taken[contender.name])
-    return {name: each.to_json() for name, each in taken.items()}
+        for each in order:
+            each.take()
+    done = {name: each.taken.to_json() for name, each in turns.items() if not each.given_up}
+    return done, {name: each.last_words for name, each in turns.items() if each.given_up}
+
+
+@dataclass(slots=True)
+class _Turns:
+    """One contender's turns at a kind of request: the first warms it up and does not count."""
+
+    cell: Cell
+    contender: Contender
+    body: Callable[[], bytes]
+    taken: _Taken = field(default_factory=_Taken)
+    count: int = 0
+    broken: int = 0
+    last_words: str = ""
+
+    @property
+    def given_up(self) -> bool:
+        return self.broken > 1
+
+    def take(self) -> None:
+        """One turn; one that breaks off is taken once more."""
+        while not self.given_up:
+            try:
+                if self.count:
+                    _round(self.cell, self.contender, self.body, self.count, self.taken)
+                else:
+                    self.count = _warmed(self.cell, self.contender, self.body)
+                return
+            except (OSError, RuntimeError) as error:
+                self.broken += 1
+                self.last_words = str(error)
 
 
 def _warmed(cell: Cell, contender: Contender, body: Callable[[], bytes]) -> int:

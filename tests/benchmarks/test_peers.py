@@ -13,6 +13,8 @@ from benchmarks.peers.affinity import Met
 from benchmarks.peers.bars import chart
 from benchmarks.peers.bodies import fresh_images, with_comment
 from benchmarks.peers.environments import environment
+from benchmarks.peers.line_up import EVERYBODY
+from benchmarks.peers.page import FIGURE, PAGE, RESULTS, merged, with_measured
 from benchmarks.peers.report import failure_rows, markdown, ratios, speed_rows, table
 
 _JPEG = b"\xff\xd8\xff\xdbpixels"
@@ -82,3 +84,20 @@ def test_the_figure_has_a_bar_for_everybody_who_was_there() -> None:
     report = {"costs": {"text": costs(gateway=1.0, litellm=26.0), "stream": costs(gateway=10.0, relay=8.0)}}
     drawn = ET.fromstring(chart(report))
     assert len(drawn.findall("{*}rect")) == 1 + 4
+
+
+def test_the_page_is_what_the_stored_report_says() -> None:
+    report = json.loads(RESULTS.read_text(encoding="utf-8"))
+    page = PAGE.read_text(encoding="utf-8")
+    assert with_measured(page, report) == page
+    assert FIGURE.read_text(encoding="utf-8") == chart(report)
+    assert {*report["costs"]["text"]} <= {*EVERYBODY}
+    with pytest.raises(ValueError, match="no place"):
+        with_measured("a page without marks", report)
+
+
+def test_reports_of_different_parts_become_one() -> None:
+    facts = {"rounds": 5, "date": "2030-01-01", "machine": {"cpus": 2}, "missing": {}}
+    one = {**facts, "costs": {"text": {}}, "text": {"cpu_ms": 1.0}}
+    other = {**facts, "date": "2030-01-02", "costs": {}, "missing": {"litellm": "no wheel"}, "rss": {}}
+    assert merged([one, other]) == {**one, "missing": {"litellm": "no wheel"}, "rss": {}}
