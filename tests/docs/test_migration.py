@@ -26,6 +26,7 @@ from tests.simulator import drawn
 from tests.simulator.process import MODEL
 from tests.state.redis_server import RedisServer, running
 
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PAGE = (DOCS / "migration.md").read_text(encoding="utf-8")
 AFTER = {
     block.name: block.text for block in blocks("migration.md") if block.name and not block.name.startswith("before")
@@ -116,7 +117,10 @@ def test_the_same_client_is_answered(site: Path, tmp_path: Path) -> None:
         source = (
             AFTER["client.py"].replace("http://vlm-gateway:8080", url).replace("OpenAI(", "OpenAI(http_client=HTTP, ")
         )
-        with httpx.Client(verify=not uses_tls, trust_env=False) as http, redirect_stdout(io.StringIO()) as printed:
+        with (
+            httpx.Client(verify=not uses_tls, trust_env=False, timeout=120) as http,
+            redirect_stdout(io.StringIO()) as printed,
+        ):
             exec(compile(source, "client.py", "exec"), {"PHOTOGRAPH": PHOTOGRAPH, "HTTP": http})
         assert "I see 1 image" in printed.getvalue()
         line = gateway.line(lambda line: line.get("event") == "exchange", "the exchange")
