@@ -13,7 +13,8 @@ from tests.soak.bounds import Bounds
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one look found. Bytes are anonymous resident memory; ``workers_bytes`` of all image workers together."""
+    """What one look found. Bytes are anonymous resident memory; ``workers_bytes`` of all image workers together;
+    ``errand_s`` is how long a fixed piece of work took the machine, which has others to serve."""
 
     at_s: float
     gateway_bytes: float
@@ -21,6 +22,7 @@ class Sample:
     descriptors: float
     threads: float
     slab_bytes: float
+    errand_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def judge(
         kinds[each.kind].append(each)
     wrong = Counter(f"{each.kind}: {each.what}" for each in seen if each.what not in expected[each.kind])
     silent = {f"{kind}: never answered": 1 for kind in expected.keys() - kinds.keys()}
-    latencies = tuple(_latency(kind, kinds[kind], bounds) for kind in sorted(kinds))
+    slower = slowdown(samples)
+    latencies = tuple(_latency(kind, kinds[kind], bounds, slower) for kind in sorted(kinds))
     return Verdict((*rows, *at_end), latencies, {**wrong, **silent})
 
 
@@ -103,15 +106,26 @@ def _slope_row(samples: Sequence[Sample], name: str, told: str, unit: int, bound
     return Row(told, round(a_minute, 1), f"<= {bound:g}", a_minute <= bound)
 
 
-def _latency(kind: str, seen: Sequence[Seen], bounds: Bounds) -> Latency:
+def slowdown(samples: Sequence[Sample]) -> float:
+    """How much slower the machine itself was in the last third than in the first; at least 1."""
+    first, last = _outer_thirds([(each.at_s, each.errand_s) for each in samples])
+    return max(1.0, median(last) / max(median(first), 1e-6))
+
+
+def _outer_thirds(values: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    start, stop = min(at for at, _ in values), max(at for at, _ in values)
+    third = (stop - start) / 3
+    first = [value for at, value in values if at <= start + third]
+    return first, [value for at, value in values if at >= start + 2 * third]
+
+
+def _latency(kind: str, seen: Sequence[Seen], bounds: Bounds, slower: float) -> Latency:
     took = sorted(each.took_s for each in seen)
-    third = (max(each.at_s for each in seen) - (start := min(each.at_s for each in seen))) / 3
-    first = [each.took_s for each in seen if each.at_s <= start + third]
-    last = [each.took_s for each in seen if each.at_s >= start + 2 * third]
+    first, last = _outer_thirds([(each.at_s, each.took_s) for each in seen])
     drift, held = 0.0, True
     if min(len(first), len(last)) >= bounds.fewest_answers:
         before, after = median(first), median(last)
         drift = after / max(before, 1e-6)
-        held = drift <= bounds.latency_ratio or after - before <= bounds.latency_s
+        held = drift <= bounds.latency_ratio * slower or after - before <= bounds.latency_s
     p99 = took[min(len(took) - 1, int(0.99 * len(took)))]
     return Latency(kind, len(took), round(1e3 * median(took), 1), round(1e3 * p99, 1), round(drift, 2), held)

@@ -2,9 +2,10 @@
 
 Memory is judged by the robust slope (Theil-Sen) of anonymous resident memory after a warm-up: shared memory is touched
 once and stays, the files of libraries come and go. A slope has an error of its own that falls with the time it is
-watched, since allocators round up and give back in steps: hence a bound for each length. What a bound lets pass, in
-bytes for each request: 2 MiB a minute are 3 KB at the 12 requests a second of this traffic, a twentieth of the smallest
-prepared image; 256 KiB a minute are 360 bytes, less than any one object graph of a request.
+watched, since allocators round up and give back in steps: hence a bound for each length. What a bound lets pass at the
+18 acts a second of this traffic: 3 MiB a minute are 3 KB an act, a tenth of the smallest prepared image; 256 KiB a
+minute are 240 bytes, less than the objects of any one request. Measured without a leak, in three minutes: 0.2 MiB a
+minute, and 1 MiB where twelve other processes wanted the same two processors.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """``*_a_minute`` bound slopes. Latency may not drift (median of a kind in the last third against the first) by more
-    than the ratio and the seconds together: machines of CI are shared, and do other work in one third."""
+    than the ratio, on top of what the machine itself became slower, and the seconds: machines of CI are shared, and do
+    other work in one third."""
 
     gateway_kib_a_minute: float
     workers_kib_a_minute: float
@@ -32,7 +34,7 @@ class Bounds:
     threads_kept: int = 8
 
 
-SHORT = Bounds(gateway_kib_a_minute=2048, workers_kib_a_minute=6144)
+SHORT = Bounds(gateway_kib_a_minute=3072, workers_kib_a_minute=6144)
 LONG = Bounds(gateway_kib_a_minute=256, workers_kib_a_minute=768)
 # From here on a run is judged as a long one.
 LONG_MINUTES = 20.0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from tests.soak.analysis import Sample
 
 _SERIES = re.compile(r"^vlmgw_(\w+?)(?:\{[^}]*\})? (\S+)$", re.MULTILINE)
+
+_ERRAND = 200_000
 
 
 def anonymous_bytes(pid: int) -> int:
@@ -35,6 +38,13 @@ def totals(exposition: str) -> dict[str, float]:
     return found
 
 
+def errand_s() -> float:
+    """How long a fixed piece of work takes now: some milliseconds where nothing else wants the processor."""
+    began_s = time.perf_counter()
+    sum(range(_ERRAND))
+    return time.perf_counter() - began_s
+
+
 def sample(at_s: float, pid: int, workers: list[int], metrics: dict[str, float]) -> Sample:
     """One look."""
     return Sample(
@@ -44,4 +54,5 @@ def sample(at_s: float, pid: int, workers: list[int], metrics: dict[str, float])
         counted(pid, "fd"),
         counted(pid, "task"),
         metrics.get("body_memory_bytes", 0.0),
+        errand_s(),
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
-from tests.soak.analysis import Row, Sample, Seen, Verdict, judge
+from tests.soak.analysis import Row, Sample, Seen, Verdict, judge, slowdown
 from tests.soak.bounds import Bounds, bounds_of, warm_up_s
 from tests.soak.kinds import Clients, Kind
 from tests.soak.measuring import sample, totals
@@ -185,5 +185,6 @@ def _facts(metrics: dict[str, float], report: Report) -> dict[str, float]:
         "gateway_mib_last": round(report.samples[-1].gateway_bytes / mib, 1),
         "workers_mib_last": round(report.samples[-1].workers_bytes / mib, 1),
         "descriptors_most": max(each.descriptors for each in report.samples),
+        "machine_slower_at_the_end": round(slowdown(report.samples), 2),
         "slab_mib_most": round(max(each.slab_bytes for each in report.samples) / mib, 1),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -25,7 +26,7 @@ def samples(seed: int, minutes: float, leak_kib_a_minute: float = 0.0, **changes
         base = 80 * MIB + step + saw + peak + rng.gauss(0, 0.1) * MIB
         leaked = leak_kib_a_minute * 1024 * second / 60
         descriptors = 40 + rng.choice((0, 0, 1, 5)) + changes.get("descriptors_a_minute", 0.0) * second / 60
-        found.append(Sample(float(second), base + leaked, 90 * MIB + peak + leaked, descriptors, 12.0, peak))
+        found.append(Sample(float(second), base + leaked, 90 * MIB + peak + leaked, descriptors, 12.0, peak, 0.005))
     return found
 
 
@@ -37,13 +38,13 @@ def violated(verdict: Verdict) -> set[str]:
     return {row.name for row in verdict.rows if not row.held}
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_noise_alone_is_no_leak(seed: int) -> None:
     assert judged(samples(seed, 2)).held
     assert judged(samples(seed, 24), bounds=LONG).held
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_leak_of_one_and_a_half_bounds_is_found_in_the_same_noise(seed: int) -> None:
     assert "gateway memory, KiB a minute" in violated(judged(samples(seed, 2, 1.5 * SHORT.gateway_kib_a_minute)))
     assert "gateway memory, KiB a minute" in violated(
@@ -74,6 +75,13 @@ def test_latency_may_drift_by_the_ratio_or_by_little(after_s: float, held: bool)
     verdict = judged(samples(1, 2), seen)
     assert [(each.kind, each.held) for each in verdict.latencies] == [("text", held)]
     assert verdict.held is held
+
+
+def test_a_machine_that_became_slower_is_no_drift() -> None:
+    looks = [replace(look, errand_s=0.005 if look.at_s < 60 else 0.02) for look in samples(1, 2)]
+    seen = [Seen("text", float(at), 0.4 if at < 60 else 2.4, "200") for at in range(120)]
+    assert judged(looks, seen).held
+    assert not judged(samples(1, 2), seen).held
 
 
 def test_the_length_of_a_run_decides_its_bounds_and_its_warm_up() -> None:
