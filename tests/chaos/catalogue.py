@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tests.chaos.faults import clients, networks, processes, resources
+from tests.chaos.faults import clients, clocks, life, networks, processes, resources
 from tests.chaos.run import Fault
 
-FAULTS: Sequence[Fault] = (*processes.FAULTS, *networks.FAULTS, *clients.FAULTS, *resources.FAULTS)
+FAULTS: Sequence[Fault] = (
+    *processes.FAULTS,
+    *networks.FAULTS,
+    *clients.FAULTS,
+    *resources.FAULTS,
+    *life.FAULTS,
+    *clocks.FAULTS,
+)
 
 
 def chosen(*, short: bool = False, only: Sequence[str] = ()) -> list[Fault]:

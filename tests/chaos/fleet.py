@@ -7,27 +7,30 @@ Decided here: the shapes in which the system stands, its limits and policies. No
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from gateway.api.auth import hash_key
+from tests.chaos.clock import WallClock
 from tests.chaos.load import KEYS, Target
 from tests.chaos.origin import ADDRESS
 from tests.chaos.overheard import Ledger, OverheardProxy
 from tests.chaos.parts import CAP, Backend, GatewayPart, Origin, until
 from tests.chaos.stage import Stage
 from tests.chaos.toxic import ToxicProxy
+from tests.redis_program import redis_program
 from tests.state.redis_server import RedisServer
 from tests.state.redis_server import running as running_redis
 
 WORKERS = 2
-RESPONSE_S = 3.0  # longest wait for an engine's head, and longest silence afterwards
-JOB_S = 3.0  # longest work on an image
-FETCH_S = 3.0  # longest fetch
-BODY_S = 3.0  # longest silence of a client
+RESPONSE_S = 5.0  # longest wait for an engine's head, and longest silence afterwards
+JOB_S = 5.0  # longest work on an image
+FETCH_S = 4.0  # longest fetch
+BODY_S = 4.0  # longest silence of a client
 LEASE_S = 3.0  # how long what a dead replica held stays taken
 SETTINGS: Mapping[str, str] = {
     "VLMGW_SERVER_SETTLE_S": "0.5",
@@ -54,32 +57,32 @@ SETTINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a system stands: that many replicas of so many processes; with a shared store or without."""
+    """How a system stands: that many replicas of so many processes; with a shared store or without.
+
+    ``has_clocks``: every gateway and Redis live by a wall clock of their own, which may jump.
+    """
 
     replicas: int = 1
     processes: int = 1
     has_redis: bool = False
-    backends: int = 2
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    def __hash__(self) -> int:
-        settings = tuple(sorted(self.settings.items()))
-        return hash((self.replicas, self.processes, self.has_redis, self.backends, settings))
+    has_clocks: bool = False
 
 
 SINGLE = Shape()
 SPLIT = Shape(processes=2)
 SHARED = Shape(processes=2, has_redis=True)
 REPLICAS = Shape(replicas=2, has_redis=True)
+CLOCKS = Shape(replicas=2, has_redis=True, has_clocks=True)
+_BACKENDS = 2
 
 
 class Fleet:
     """One shape, running. ``with`` starts all and ends all."""
 
-    def __init__(self, shape: Shape, folder: Path, preload: Mapping[str, str] | None = None) -> None:
+    def __init__(self, shape: Shape, folder: Path) -> None:
         self.shape = shape
         self.folder = folder
-        self._preload = dict(preload or {})
+        self.clocks: dict[str, WallClock] = {}  # by the name of the gateway, and "redis"
         self.ledger = Ledger()
         self.backends: list[Backend] = []
         self.wires: list[OverheardProxy] = []
@@ -101,7 +104,7 @@ class Fleet:
         self._stack.__exit__(kind, error, trace)
 
     def _start(self, stack: ExitStack) -> None:
-        for number in range(1, self.shape.backends + 1):
+        for number in range(1, _BACKENDS + 1):
             backend = Backend(self.folder, number)
             stack.callback(backend.kill)
             backend.start()
@@ -115,7 +118,8 @@ class Fleet:
         self.origin_wire = ToxicProxy(self.origin.port, target_host=ADDRESS, host=ADDRESS)
         self._open(stack, self.origin_wire)
         if self.shape.has_redis:
-            self.redis = stack.enter_context(running_redis())
+            program = self._clock("redis").wrapped(_redis_program(), "redis-server") if self.shape.has_clocks else None
+            self.redis = stack.enter_context(running_redis(program=program))
             self.redis_wire = ToxicProxy(self.redis.port)
             self._open(stack, self.redis_wire)
         self.policies = write_policies(self.folder / "policies")
@@ -129,15 +133,20 @@ class Fleet:
         self.stage.run(proxy.start())
         stack.callback(lambda: self.stage.run(proxy.stop()))
 
-    def new_gateway(self, name: str) -> GatewayPart:
+    def new_gateway(self, name: str, settings: Mapping[str, str] | None = None) -> GatewayPart:
         """One more of this shape, not started."""
         arguments = [word for wire in self.wires for word in ("--backend", f"http://127.0.0.1:{wire.port}")]
         arguments += ["--max-pixels", CAP, "--policies", str(self.policies), "--pool", str(WORKERS)]
-        environment = {**SETTINGS, **self.shape.settings, **self._preload}
+        environment = {**SETTINGS, **(settings or {})}
+        if self.shape.has_clocks:
+            environment |= self._clock(name).environment
         if self.redis_wire is not None:
             environment["VLMGW_REDIS_URL"] = f"redis://127.0.0.1:{self.redis_wire.port}/0"
             environment["VLMGW_REDIS_MIN_REPLICAS"] = str(self.shape.replicas * self.shape.processes)
         return GatewayPart(self.folder, name, arguments, environment, processes=self.shape.processes)
+
+    def _clock(self, name: str) -> WallClock:
+        return self.clocks.setdefault(name, WallClock(self.folder, name))
 
     @property
     def gateway(self) -> GatewayPart:
@@ -187,21 +196,31 @@ class Fleet:
         for proxy in self.proxies():
             proxy.struck = 0
 
-    def mend(self) -> None:
-        """Whatever a fault did to processes and networks is undone; gateways that are gone are started again."""
+    def mend(self) -> float:
+        """Whatever a fault did to processes and networks is undone; gateways that are gone are started again.
+
+        Returns the moment at which the first thing worked again that had not.
+        """
         for part in (*self.backends, self.origin, *self.gateways):
             part.thaw()
+        for clock in self.clocks.values():
+            clock.jump(0)
+        for proxy in self.proxies():
+            self.stage.call(proxy.heal)
+        back_s: list[float] = []
         for number, backend in enumerate(self.backends):
             if not backend.is_running:
                 self.revive_backend(number)
+                back_s.append(time.monotonic())
         if not self.origin.is_running:
             self.revive_origin()
         for proxy in self.proxies():
             self.stage.run(proxy.listen())
-            self.stage.call(proxy.heal)
         for gateway in self.gateways:
             if not gateway.is_running:
                 gateway.start()
+                back_s.append(time.monotonic())
+        return min(back_s, default=time.monotonic())
 
     def is_whole(self) -> bool:
         """Every gateway is ready, sees every backend and, where there is one, the shared store."""
@@ -217,12 +236,19 @@ class Fleet:
         until(self.is_whole, "a whole system")
 
 
-def write_policies(folder: Path, *usual_keys: str) -> Path:
+def _redis_program() -> str:
+    program = redis_program("redis-server")
+    assert program is not None, "redis-server is missing: .ci/setup installs it"
+    return program
+
+
+def write_policies(folder: Path, *usual_keys: str, rate: int = 12_000) -> Path:
     """Three tenants: one with room, one with a single request in flight that does not wait, one without limits."""
     folder.mkdir(parents=True, exist_ok=True)
     usual = ", ".join(f"'{hash_key(key)}'" for key in usual_keys or (KEYS["usual"],))
     texts = {
-        "usual": f"keys: [{usual}]\nkv_tokens_in_flight: 100000\nqueue_timeout_s: 20\n",
+        "usual": f"keys: [{usual}]\nkv_tokens_in_flight: 100000\nqueue_timeout_s: 20\n"
+        f"rates: {{requests: {rate}/min}}\n",
         "small": f"keys: ['{hash_key(KEYS['small'])}']\nrequests_in_flight: 1\nqueue_timeout_s: 0\n",
         "crowd": f"keys: ['{hash_key(KEYS['crowd'])}']\n",
     }

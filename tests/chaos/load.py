@@ -98,7 +98,7 @@ async def ask(session: aiohttp.ClientSession, target: Target, asked: Question) -
         except aiohttp.ClientConnectorError as error:
             answer.lost = f"refused: {error.os_error.strerror}"
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            answer.lost = f"broken: {type(error).__name__}"
+            answer.lost = f"broken: {error!r} after status {answer.status} and {len(answer.body)} bytes"
             break
     answer.ended_s = time.monotonic()
     return answer

@@ -111,8 +111,7 @@ def run(fleet: Fleet, fault: Fault, baselines: Sequence[Standing], seed: int) ->
         fleet.count_anew()
         strike.answers(BEFORE)
         fault.strike(strike)
-        mended_s = time.monotonic()
-        fleet.mend()
+        mended_s = fleet.mend()
         recovered_s = until(lambda: _first_success_s(load.answers, mended_s), "a success after the fault")
         fleet.until_whole()
         excused_until_s = time.monotonic()
@@ -181,5 +180,7 @@ def name_of(shape: Shape) -> str:
         words.append(f"{shape.replicas} replicas")
     if shape.processes > 1:
         words.append(f"{shape.processes} processes")
+    if shape.has_clocks:
+        words.append("own clocks")
     words.append("Redis" if shape.has_redis else "alone" if not words else "split")
     return ", ".join(words)
