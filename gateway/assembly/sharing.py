@@ -14,7 +14,6 @@ from gateway.config.settings import Settings
 from gateway.ports import Clock
 from gateway.quota.store import Store
 from gateway.state.memory import MemoryStore
-from gateway.state.redis import RedisWire
 from gateway.state.redis_cache import CacheLimits, RedisCache
 from gateway.state.redis_hints import Count, RedisHints
 from gateway.state.scripts import SCRIPTS
@@ -83,6 +82,8 @@ def shared_budgets(settings: Settings, clock: Clock, log: JsonLog, observe: Obse
 
     def say(event: str, **facts: object) -> None:
         log.event("warning" if event == "store_away" else "info", event, store="budgets", **facts)
+
+    from gateway.state.redis import RedisWire  # noqa: PLC0415  # a start without Redis must not wait for its client
 
     wire = RedisWire(store, SCRIPTS)
     name = secrets.token_hex(6)

@@ -19,6 +19,6 @@ def main() -> None:
         from gateway.cli.live import main as look  # noqa: PLC0415
 
         sys.exit(look(arguments[1:]))
-    from gateway.cli.commands import app  # noqa: PLC0415  # seconds on a busy machine
+    from gateway.cli.commands import COMMANDS, application  # noqa: PLC0415  # seconds on a busy machine
 
-    app()
+    application(arguments[0] if arguments and arguments[0] in COMMANDS else None)()

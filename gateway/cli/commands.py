@@ -1,41 +1,57 @@
-"""The commands by name."""
+"""The commands by name.
+
+Decided here: what there is, and that a command's own module alone is imported when its name is the first word: `serve`
+would else wait for the libraries of all the others, which is half of its start.
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
 
 import typer
 
 from gateway import __version__
-from gateway.cli.adaptive import adaptive
-from gateway.cli.check import check
-from gateway.cli.demo import demo
-from gateway.cli.estimate import estimate
-from gateway.cli.inspect import doctor, explain
-from gateway.cli.keys import hash_key_command
-from gateway.cli.logs import logs
-from gateway.cli.process import process
-from gateway.cli.serve import serve
-from gateway.cli.simulate import simulate
-from gateway.cli.simulator import engine_sim
-from gateway.cli.top.command import top
 
-app = typer.Typer(
-    name="vlm-gateway",
-    help="A reverse proxy that makes image requests to vLLM and SGLang cheap, fair and safe.",
-    no_args_is_help=True,
-    add_completion=True,
-    pretty_exceptions_enable=False,
-)
-for command in (serve, demo, check, doctor, explain, estimate, process, simulate, adaptive, logs, top):
-    app.command()(command)
-app.command(name="hash-key")(hash_key_command)
-app.command(
-    name="engine-sim",
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    add_help_option=False,
-)(engine_sim)
+# name -> the module below gateway.cli that holds it, and the function there
+COMMANDS = {
+    "serve": ("serve", "serve"),
+    "demo": ("demo", "demo"),
+    "check": ("check", "check"),
+    "doctor": ("inspect", "doctor"),
+    "explain": ("inspect", "explain"),
+    "estimate": ("estimate", "estimate"),
+    "process": ("process", "process"),
+    "simulate": ("simulate", "simulate"),
+    "adaptive": ("adaptive", "adaptive"),
+    "logs": ("logs", "logs"),
+    "top": ("top.command", "top"),
+    "hash-key": ("keys", "hash_key_command"),
+    "engine-sim": ("simulator", "engine_sim"),
+}
+# It has flags of its own, which are not read here.
+_HANDED_ON = {
+    "engine-sim": {"allow_extra_args": True, "ignore_unknown_options": True},
+}
 
 
-@app.command()
+def application(only: str | None = None) -> typer.Typer:
+    """The command line: all commands, or one of them."""
+    app = typer.Typer(
+        name="vlm-gateway",
+        help="A reverse proxy that makes image requests to vLLM and SGLang cheap, fair and safe.",
+        no_args_is_help=True,
+        add_completion=True,
+        pretty_exceptions_enable=False,
+    )
+    for name, (module, function) in COMMANDS.items():
+        if only in {None, name}:
+            settings = _HANDED_ON.get(name)
+            add = app.command(name=name, context_settings=settings, add_help_option=settings is None)
+            add(getattr(import_module(f"gateway.cli.{module}"), function))
+    app.command()(version)
+    return app
+
+
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from gateway.ports import Clock
 from gateway.state.keeper import Keeper, Say
-from gateway.state.redis import RedisWire
 from gateway.state.settings import RedisSettings
 from gateway.state.wire import Command, Reply, Script, StoreUnavailable
 
@@ -83,6 +82,8 @@ class RedisCache:
         settings: RedisSettings, limits: CacheLimits, clock: Clock, chance: Callable[[], float], say: Say
     ) -> RedisCache:
         """One with a connection of its own, made by ``start``. Never raises; what becomes of it is said."""
+        from gateway.state.redis import RedisWire  # noqa: PLC0415  # a start without Redis must not wait for its client
+
         keeper = Keeper(RedisWire(settings), clock, chance, say, deadline_s=limits.deadline_s, retry_s=settings.retry_s)
         return RedisCache(keeper, settings.prefix, limits)
 

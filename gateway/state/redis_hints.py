@@ -20,7 +20,6 @@ from typing import TypeAlias
 
 from gateway.ports import Clock
 from gateway.state.keeper import Keeper, Say
-from gateway.state.redis import RedisWire
 from gateway.state.settings import RedisSettings
 from gateway.state.wire import Command, Reply, Script, StoreUnavailable
 
@@ -88,6 +87,8 @@ class RedisHints:
         beat_s: float = BEAT_S,
     ) -> RedisHints:
         """One with a connection of its own, made by ``start``. Never raises; what becomes of it is said."""
+        from gateway.state.redis import RedisWire  # noqa: PLC0415  # a start without Redis must not wait for its client
+
         keeper = Keeper(
             RedisWire(settings, (_BEAT,)), clock, chance, say, deadline_s=_DEADLINE_S, retry_s=settings.retry_s
         )

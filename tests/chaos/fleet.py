@@ -31,6 +31,7 @@ RESPONSE_S = 5.0  # longest wait for an engine's head, and longest silence after
 JOB_S = 5.0  # longest work on an image
 FETCH_S = 4.0  # longest fetch
 BODY_S = 4.0  # longest silence of a client
+REDIS_S = 1.0  # longest wait for Redis
 LEASE_S = 3.0  # how long what a dead replica held stays taken
 SETTINGS: Mapping[str, str] = {
     "VLMGW_SERVER_SETTLE_S": "0.5",
@@ -52,6 +53,8 @@ SETTINGS: Mapping[str, str] = {
     "VLMGW_IDENTITY_SECRET": "a secret of the chaos suite",
     "VLMGW_REDIS_LEASE_S": str(LEASE_S),
     "VLMGW_REDIS_CONNECT_TIMEOUT_S": "1",
+    # No machine is so busy that a healthy Redis answers later than this.
+    "VLMGW_REDIS_DEADLINE_S": str(REDIS_S),
 }
 
 

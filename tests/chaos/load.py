@@ -27,6 +27,7 @@ _MIX: Sequence[Kind] = (
 PATIENCE_S = 40.0  # longer than any deadline of the gateway under test
 KEYS = {"usual": "chaos-usual-key", "small": "chaos-small-key", "crowd": "chaos-crowd-key"}
 _MAX_TOKENS = 80
+_PAUSE_AFTER_LOSS_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,9 @@ class Load:
                 kind = Kind.TEXT
             self.asked += 1
             self.answers.append(await ask(session, self.target, question(f"{self.name}-{lane}-{number}", kind, rng)))
-            await asyncio.sleep(self.pause_s * rng.uniform(0.5, 1.5))
+            # Where nobody listens, an answer comes at once; a client would not ask at once again.
+            pause_s = self.pause_s if self.answers[-1].lost is None else _PAUSE_AFTER_LOSS_S
+            await asyncio.sleep(pause_s * rng.uniform(0.5, 1.5))
 
 
 def question(request_id: str, kind: Kind, rng: random.Random) -> Question:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import signal
 import socket
@@ -22,12 +23,13 @@ from typing import Any, TypeVar
 import httpx
 
 from tests.case_runner.procfs import Family
-from tests.state.redis_server import free_port
 
 T = TypeVar("T")
 DEADLINE_S = 60.0
 # 512 tokens: the load's pictures are above it and are made smaller.
 CAP = str(512 * 32 * 32)
+_PORTS = (12_000, 31_000)
+_RANDOM = random.Random()  # whoever runs beside has other ports
 _SAMPLE = re.compile(r"^vlmgw_(\w+?)(?:\{(.*)\})? (\S+)$")
 
 
@@ -85,7 +87,7 @@ class Backend(Part):
     def __init__(self, folder: Path, number: int) -> None:
         super().__init__()
         self.name = f"backend-{number}"
-        self.port = free_port()
+        self.port = _free_run(1)
         self._log = folder / f"{self.name}.log"
 
     def start(self) -> None:
@@ -138,7 +140,7 @@ class GatewayPart(Part):
     ) -> None:
         super().__init__()
         self.name = name
-        self.port = free_port()
+        self.port = _free_run(1)
         self.admin_port = _free_run(processes + 1)
         self.processes = processes
         self._arguments = arguments
@@ -272,10 +274,13 @@ def _status(url: str) -> int:
 
 
 def _free_run(count: int) -> int:
-    """The first of ``count`` neighbouring ports that were free a moment ago."""
+    """The first of ``count`` neighbouring ports that are free.
+
+    They lie below those that systems give out by themselves, so that nobody takes one while its holder is dead.
+    """
 
     for _ in range(200):
-        first = free_port()
+        first = _RANDOM.randrange(*_PORTS)
         held: list[socket.socket] = []
         try:
             for number in range(count):

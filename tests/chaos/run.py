@@ -22,7 +22,7 @@ from tests.chaos.parts import until
 
 BEFORE, AFTER = 12, 18  # answers without any fault, before and after it
 _SETTLE_S = 2.0
-_WHOLE = 3
+_WHOLE = 6
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,14 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from gateway.cli.commands import app
+from gateway.cli.commands import application
 from tests.simulator import drawn
 
 COMMANDS = {
     "serve", "demo", "check", "doctor", "explain", "estimate", "process", "hash-key", "engine-sim", "simulate",
     "adaptive", "logs", "top", "version",
 }  # fmt: skip
+_APP = application()
 # Nobody listens on the discard port here; a connection is refused at once.
 NOBODY = "http://127.0.0.1:9"
 
@@ -37,7 +38,7 @@ class Ran:
 
 def run(*arguments: str, stdin: str | None = None) -> Ran:
     """In this process."""
-    result = CliRunner().invoke(app, list(arguments), input=stdin)
+    result = CliRunner().invoke(_APP, list(arguments), input=stdin)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Ran(result.exit_code, result.stdout, result.stderr)

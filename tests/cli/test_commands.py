@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from gateway import __version__
-from gateway.cli.commands import app
+from gateway.cli.commands import application
 from tests.cli.command import COMMANDS, run, start
 
 
 def test_every_command_is_there_and_explains_itself() -> None:
-    listed = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    listed = {
+        command.name or command.callback.__name__ for command in application().registered_commands if command.callback
+    }
     assert listed == COMMANDS
     overview = run("--help").out
     assert all(command in overview for command in COMMANDS)
@@ -34,3 +39,12 @@ def test_wrong_usage_exits_with_2() -> None:
 def test_the_module_is_the_command() -> None:
     ran = start("version")
     assert (ran.code, ran.out.strip()) == (0, __version__)
+
+
+def test_serving_waits_for_no_other_commands_libraries() -> None:
+    look = (
+        "import sys; from gateway.cli.commands import application; application('serve');"
+        "print(*sorted(sys.modules.keys() & {'redis', 'gateway.simulator', 'opentelemetry', 'numpy'}))"
+    )
+    ran = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == ""

@@ -12,7 +12,7 @@ import pytest
 import typer
 import yaml
 
-from gateway.cli.commands import app
+from gateway.cli.commands import application
 from gateway.config.sources import load_settings
 from gateway.errors import all_errors
 from gateway.media.crew import Reason

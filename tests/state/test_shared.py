@@ -18,6 +18,7 @@ from tests.state.replica import QUICK, B, LoopClock, Replica, claim, until
 
 ROOT = Path(__file__).parents[2]
 SUMS = "vlmgw:1:{a}:sums"
+LEASES = "vlmgw:1:{a}:leases"
 RATES = "vlmgw:1:{a}:rates"
 HASTY = replace(QUICK, deadline_s=0.05, connect_timeout_s=0.3)
 
@@ -66,6 +67,23 @@ async def test_two_replicas_share_one_limit(server: RedisServer) -> None:
         two.release(third)
         await until(lambda: held(server) == 0, "all is given back")
         assert (one.store.facts().is_degraded, two.store.facts().is_degraded) == (False, False)
+
+
+async def test_a_server_whose_clock_was_set_back_makes_nobody_wait_for_it(server: RedisServer) -> None:
+    hour_us = 3_600_000_000
+    async with Replica("r1", server.url) as one:
+        number = await one.take(claim(10, 50))
+        assert number is not None
+        before = tat_us(server)
+        # As if all of this had been told by a clock that was an hour ahead of what it is now.
+        for field in ("images/60", "@clock"):
+            server.ask("HINCRBY", RATES, field, str(hour_us))
+        (lease,) = server.ask("ZRANGE", LEASES, "0", "-1").decode().split("\r\n")[2:3]
+        server.ask("ZINCRBY", LEASES, str(hour_us), lease)
+        assert await one.take(claim(1, 1)) is not None, "an hour of waiting for what is free"
+        assert tat_us(server) < before + 60_000_000
+        assert float(server.hash(RATES)["@clock"]) < before + 60_000_000
+        assert float(server.ask("ZSCORE", LEASES, lease).strip()) < before + 60_000_000
 
 
 async def test_a_request_costs_one_round_trip_and_its_end_one_off_its_path(server: RedisServer) -> None:

@@ -19,13 +19,42 @@ local function text(value)
   return string.format('%.0f', value)
 end
 
--- One clock for all replicas: the server's own, unless the caller brings a time.
+-- The server's clock was set back, or another server with an earlier one has taken over. Debts and leases were told by
+-- the later time; they move with it, since nobody may wait for that time to come again. What replicas told of a loss
+-- before is told by it too, and is forgotten.
+local CLOCK, STEP_US = '@clock', 1000000
+local function set_back(by)
+  local fields = redis.call('HGETALL', RATES)
+  for place = 1, #fields, 2 do
+    local name, value = fields[place], fields[place + 1]
+    if string.sub(name, 1, 1) ~= '@' then
+      redis.call('HSET', RATES, name, text(math.max(0, tonumber(value) - by)))
+    elseif name == '@lost' or string.sub(name, 1, 6) == '@base/' then
+      redis.call('HDEL', RATES, name)
+    end
+  end
+  local leases = redis.call('ZRANGE', LEASES, 0, -1, 'WITHSCORES')
+  for place = 1, #leases, 2 do
+    redis.call('ZADD', LEASES, text(tonumber(leases[place + 1]) - by), leases[place])
+  end
+end
+
+-- One clock for all replicas: the server's own, unless the caller brings a time. Only the former is kept in mind, beside
+-- the buckets it was used for.
+local is_own_clock = false
 local function clock(given)
   if given > 0 then
     return given
   end
   local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  local last = tonumber(redis.call('HGET', RATES, CLOCK) or '0')
+  if last - now > STEP_US then
+    set_back(last - now)
+    redis.call('HSET', RATES, CLOCK, text(now))
+  end
+  is_own_clock = true
+  return now
 end
 
 local function tat_of(bucket)
@@ -102,6 +131,9 @@ local function keep_rates(now)
   end
   if latest == 0 then
     return
+  end
+  if is_own_clock then
+    redis.call('HSET', RATES, CLOCK, text(now))
   end
   local ms = math.ceil(math.max(0, latest - now) / 1000) + 60000
   if redis.call('PTTL', RATES) < ms then

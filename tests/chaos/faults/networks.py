@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tests.chaos.fleet import FETCH_S, REPLICAS, RESPONSE_S, SHARED
+from tests.chaos.fleet import FETCH_S, REDIS_S, REPLICAS, RESPONSE_S, SHARED
 from tests.chaos.invariants import MAY_HAVE_RUN, Excuse
 from tests.chaos.parts import until
 from tests.chaos.run import Fault, Strike
@@ -16,6 +16,7 @@ _ORIGIN = Excuse(frozenset({"source_failed"}))
 _SLOW = Toxin(latency_s=0.15, bytes_per_s=400_000)
 _SLICED = Toxin(slice_bytes=61)
 _SILENT = Toxin(is_silent=True)
+_LATE = Toxin(latency_s=0.7 * REDIS_S)
 _DRIP = Toxin(bytes_per_s=40, slice_bytes=4)
 
 Wires = Callable[[Strike], Sequence[ToxicProxy]]
@@ -106,7 +107,7 @@ FAULTS = (
     Fault("origin-ends-in-answers", _poisoned(_origin, down=_END_PICTURE), excuse=_ORIGIN),
     Fault("origin-mute", _poisoned(_origin, down=_SILENT, seconds=FETCH_S), excuse=_ORIGIN),
     Fault("origin-slowloris", _poisoned(_origin, down=_DRIP, seconds=FETCH_S), excuse=_ORIGIN),
-    Fault("redis-slow", _poisoned(_redis, up=Toxin(latency_s=0.2), down=Toxin(latency_s=0.2), answers=20), SHARED),
+    Fault("redis-slow", _poisoned(_redis, up=_LATE, down=_LATE, answers=20), SHARED),
     Fault("redis-sliced", _poisoned(_redis, up=Toxin(slice_bytes=7), down=Toxin(slice_bytes=7), answers=20), SHARED),
     Fault("redis-deaf", _poisoned(_redis, up=_SILENT, answers=20), SHARED),
     Fault("redis-mute", _poisoned(_redis, down=_SILENT, answers=20), SHARED, is_short=True),
