@@ -74,8 +74,7 @@ class Shape:
 SINGLE = Shape()
 SPLIT = Shape(processes=2)
 SHARED = Shape(processes=2, has_redis=True)
-REPLICAS = Shape(replicas=2, has_redis=True)
-CLOCKS = Shape(replicas=2, has_redis=True, has_clocks=True)
+REPLICAS = Shape(replicas=2, has_redis=True, has_clocks=True)
 _BACKENDS = 2
 
 

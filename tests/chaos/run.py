@@ -180,7 +180,5 @@ def name_of(shape: Shape) -> str:
         words.append(f"{shape.replicas} replicas")
     if shape.processes > 1:
         words.append(f"{shape.processes} processes")
-    if shape.has_clocks:
-        words.append("own clocks")
     words.append("Redis" if shape.has_redis else "alone" if not words else "split")
     return ", ".join(words)

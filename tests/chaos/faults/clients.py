@@ -123,7 +123,7 @@ def idle_crowd(strike: Strike) -> None:
 
 FAULTS = (
     Fault("clients-idle", idle_crowd),
-    Fault("clients-slow-heads", _crowd_of(_SLOW, _slow_head), is_short=True),
+    Fault("clients-slow-heads", _crowd_of(_SLOW, _slow_head)),
     Fault("clients-slow-bodies", _crowd_of(_SLOW, _slow_body)),
     Fault("clients-not-reading", _crowd_of(_READERS, _no_reader)),
     # Their bodies fill the shared memory: others with a large body are told so, those with a small one need none of it.

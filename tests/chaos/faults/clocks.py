@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.chaos.fleet import CLOCKS
+from tests.chaos.fleet import REPLICAS
 from tests.chaos.run import Fault, Strike
 
 _HOUR_S = 3600.0
@@ -25,7 +25,7 @@ def _jump(*offsets_s: float, who: str) -> Callable[[Strike], None]:
 
 
 FAULTS = (
-    Fault("clock-of-a-gateway-jumps", _jump(_HOUR_S, -_HOUR_S, _YEARS_S, who="gateway-1"), CLOCKS, is_short=True),
-    Fault("clock-of-redis-forward", _jump(_HOUR_S, who="redis"), CLOCKS),
-    Fault("clock-of-redis-back", _jump(-_HOUR_S, who="redis"), CLOCKS),
+    Fault("clock-of-a-gateway-jumps", _jump(_HOUR_S, -_HOUR_S, _YEARS_S, who="gateway-1"), REPLICAS),
+    Fault("clock-of-redis-forward", _jump(_HOUR_S, who="redis"), REPLICAS),
+    Fault("clock-of-redis-back", _jump(-_HOUR_S, who="redis"), REPLICAS, is_short=True),
 )

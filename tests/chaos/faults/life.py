@@ -142,7 +142,7 @@ async def _subject(gateway: GatewayPart, trust: ssl.SSLContext) -> str:
 
 
 FAULTS = (
-    Fault("reloads", reloaded, is_short=True),
+    Fault("reloads", reloaded),
     Fault("keys-renewed", keys_renewed),
     Fault("certificate-renewed", certificate_renewed),
     Fault("processes-reload", reloaded, SHARED),

@@ -88,8 +88,8 @@ _END_UP, _END_DOWN = Toxin(ends_after_bytes=900), Toxin(ends_after_bytes=700)
 _CUT_PICTURE, _END_PICTURE = Toxin(cut_after_bytes=3_000), Toxin(ends_after_bytes=3_000)
 
 FAULTS = (
-    Fault("backends-slow", _poisoned(_backends, up=_SLOW, down=_SLOW), is_short=True),
-    Fault("backends-sliced", _poisoned(_backends, up=_SLICED, down=_SLICED), is_short=True),
+    Fault("backends-slow", _poisoned(_backends, up=_SLOW, down=_SLOW)),
+    Fault("backends-sliced", _poisoned(_backends, up=_SLICED, down=_SLICED)),
     # What a backend had not taken whole goes to the other one, unseen by the client.
     Fault("backend-cut-in-requests", _poisoned(_first_backend, up=_CUT_UP), excuse=_BACKEND, is_short=True),
     Fault("backend-cut-in-answers", _poisoned(_first_backend, down=_CUT_DOWN), excuse=_BACKEND, is_short=True),
@@ -110,8 +110,8 @@ FAULTS = (
     Fault("redis-slow", _poisoned(_redis, up=_LATE, down=_LATE, answers=20), SHARED),
     Fault("redis-sliced", _poisoned(_redis, up=Toxin(slice_bytes=7), down=Toxin(slice_bytes=7), answers=20), SHARED),
     Fault("redis-deaf", _poisoned(_redis, up=_SILENT, answers=20), SHARED),
-    Fault("redis-mute", _poisoned(_redis, down=_SILENT, answers=20), SHARED, is_short=True),
+    Fault("redis-mute", _poisoned(_redis, down=_SILENT, answers=20), SHARED),
     Fault("redis-cut-often", _cut_often(_redis), SHARED),
-    Fault("replicas-redis-mute", _poisoned(_redis, down=_SILENT, answers=20), REPLICAS),
+    Fault("replicas-redis-mute", _poisoned(_redis, down=_SILENT, answers=20), REPLICAS, is_short=True),
     Fault("replicas-redis-cut-often", _cut_often(_redis), REPLICAS),
 )  # fmt: skip
