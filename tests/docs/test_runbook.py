@@ -54,7 +54,7 @@ def somewhere(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("line", COMMANDS)
 def test_the_program_takes_the_command(line: str) -> None:
     _, name, *words = shlex.split(line)
-    group = typer.main.get_command(app)
+    group = typer.main.get_command(application())
     command = group.commands[name]  # type: ignore[attr-defined]  # the app is a group
     with command.make_context(name, words, resilient_parsing=False) as context:
         assert context.params
