@@ -21,7 +21,7 @@ from tests.certificates import self_signed
 from tests.cli.command import run
 from tests.docs.blocks import DOCS, blocks
 from tests.docs.named_settings import unknown_settings
-from tests.e2e.processes import Engine, Gateway
+from tests.e2e.processes import Engine, Gateway, until
 from tests.simulator import drawn
 from tests.simulator.process import MODEL
 from tests.state.redis_server import RedisServer, running
@@ -126,7 +126,7 @@ def test_the_same_client_is_answered(site: Path, tmp_path: Path) -> None:
         line = gateway.line(lambda line: line.get("event") == "exchange", "the exchange")
         assert (line["model"], line["status"]) == ("qwen-vl", 200)
         if (site / "redis-password").exists():
-            assert gateway.metric("state_degraded") == 0
+            until(lambda: gateway.metric("state_degraded") == 0, "a store that answers")
         if (site / "policies/acme.yaml").exists():
             assert line["tenant"] == "acme"
 
