@@ -78,6 +78,13 @@ async def read_body(request: web.BaseRequest, uploads: Uploads, limit_bytes: int
     declared = request.content_length
     if declared is not None and declared > SMALL_BODY_BYTES:
         return await _read_large(request, uploads, b"", declared, limit_bytes, silence_s)
+    if request.content.is_eof() and request.content.exception() is None:
+        whole = request.content.read_nowait()  # all of it came with the head
+        if len(whole) > limit_bytes:
+            raise _too_large(limit_bytes)
+        if len(whole) > SMALL_BODY_BYTES:
+            return await _read_large(request, uploads, whole, len(whole), limit_bytes, silence_s)
+        return HeapBody(whole)
     pieces: list[bytes] = []
     total = 0
     while piece := await next_piece(request, silence_s):

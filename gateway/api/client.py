@@ -15,7 +15,7 @@ from multidict import CIMultiDict
 
 from gateway.api.body import invite, next_piece, read_body
 from gateway.api.problems import error_headers
-from gateway.api.relayed import Relayed
+from gateway.api.relayed import SERVER, Relayed
 from gateway.api.uploads import Uploads
 from gateway.dialects import Dialect
 from gateway.dialects.sse import EventBoundary
@@ -25,8 +25,6 @@ from gateway.record import RequestHead
 from gateway.types import HeaderList
 
 COMMENT = b": keep-alive\n"
-# Instead of aiohttp's default, which names the versions of Python and of itself; a backend's own header passes.
-SERVER = "vlm-gateway"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
 
 
@@ -53,10 +51,8 @@ class HttpClient:
         self._is_closing = is_closing
         self._dress = dress
         self._response: web.StreamResponse | None = None
-        self._is_event_stream = False
         self._invited = False
-        self._writing = asyncio.Lock()
-        self._boundary = EventBoundary()
+        self._boundary: EventBoundary | None = None
         self._beat: asyncio.Task[None] | None = None
         self._wrote_s = 0.0
 
@@ -92,6 +88,7 @@ class HttpClient:
         return await next_piece(self._request, self._body_silence_s)
 
     def keep_alive(self, every_s: float) -> None:
+        self._writing = asyncio.Lock()
         self._wrote_s = asyncio.get_running_loop().time()
         self._beat = asyncio.get_running_loop().create_task(self._pulse(every_s))
 
@@ -109,7 +106,7 @@ class HttpClient:
             async with self._writing:
                 if self._response is None:
                     await self._begin(200, STREAM_HEADERS, None)
-                if self._response is not None and self._is_event_stream and self._boundary.here:
+                if self._response is not None and self._boundary is not None and self._boundary.here:
                     await self._response.write(COMMENT)
             self._wrote_s = loop.time()
 
@@ -122,25 +119,22 @@ class HttpClient:
                 await self._begin(status, headers, content_length)
 
     async def _begin(self, status: int, headers: HeaderList, content_length: int | None) -> None:
-        # The constructor would copy the headers once more.
-        response = Relayed(status=status)
-        response.headers.extend(headers if self._dress is None else self._dress(headers))
-        if content_length is not None:
-            response.content_length = content_length
-        if self._is_closing():
-            response.force_close()
-        response.headers.setdefault("Server", SERVER)
-        self._is_event_stream = response.headers.get("Content-Type", "").lower().startswith("text/event-stream")
+        told = headers if self._dress is None else self._dress(headers)
+        is_event_stream = _is_event_stream(told)
         # A stream's head tells the client that it was accepted; any other head travels with the first bytes of the
         # body, which saves a system call on every answer.
-        response._send_headers_immediately = self._is_event_stream  # noqa: SLF001  # aiohttp's own switch, see Relayed
+        response = Relayed(status, told, content_length, waits=not is_event_stream)
+        if is_event_stream:
+            self._boundary = EventBoundary()
+        if self._is_closing():
+            response.force_close()
         self._response = response
         await response.prepare(self._request)
 
     async def write(self, chunk: bytes) -> None:
         response = self._response
         assert response is not None, "start comes before write"
-        if self._is_event_stream:
+        if self._boundary is not None:
             self._boundary.feed(chunk)
         if self._beat is None:
             await response.write(chunk)
@@ -171,7 +165,7 @@ class HttpClient:
                 response.force_close()
             await response.prepare(self._request)
             await response.write_eof()
-        elif self._is_event_stream and self._boundary.here:
+        elif self._boundary is not None and self._boundary.here:
             self._response.force_close()
             await self._response.write(self._dialect.stream_error(error, request_id))
             await self._response.write_eof()
@@ -188,3 +182,10 @@ class HttpClient:
         """Stop the keep-alive comments; synchronous and safe to repeat."""
         if self._beat is not None:
             self._beat.cancel()
+
+
+def _is_event_stream(headers: HeaderList) -> bool:
+    for name, value in headers:
+        if len(name) == 12 and name.lower() == "content-type":
+            return value.lower().startswith("text/event-stream")
+    return False

@@ -1,46 +1,85 @@
 """A response whose head is the backend's: nothing added that a relay has no business to add, no byte of it changed.
 
-Decided here: that aiohttp's ``Content-Type`` for what has none is taken out again, and that header bytes that are no
-UTF-8 (RFC 9110 §5.5: opaque data) leave as they came; aiohttp reads them as lone surrogates and would write nothing in
-their place. Not decided here: which headers there are (``upstream.headers``, ``outgoing``).
+Decided here: framing and ``Connection`` as the client's version of HTTP wants them, ``Date`` and ``Server`` where the
+backend sent none, and that header bytes that are no UTF-8 (RFC 9110 §5.5: opaque data) leave as they came: aiohttp
+reads them as lone surrogates. Not decided here: which headers there are (``upstream.headers``, ``outgoing``).
+
+The head is written once, from the list that it comes as. aiohttp would make a multi-dictionary of it, look a dozen
+names up in that, and write it from there.
 """
 
 from __future__ import annotations
 
-from aiohttp import web
+from aiohttp import HttpVersion10, HttpVersion11, web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.helpers import must_be_empty_body, rfc822_formatted_time, should_remove_content_length
 from aiohttp.http_writer import StreamWriter
 
-_SURROGATE_ESCAPED = "surrogateescape"
+from gateway.types import HeaderList
+from gateway.types.lines import head_bytes
+
+# Instead of aiohttp's default, which names the versions of Python and of itself; a backend's own header passes.
+SERVER = "vlm-gateway"
 
 
 class Relayed(web.StreamResponse):
-    """A streamed response whose head may wait for its first bytes; aiohttp's own ``Response`` sets the same switch."""
+    """A streamed response. ``waits``: its head is sent with the first bytes of its body, not before.
 
-    _send_headers_immediately = True
+    ``length``: the body's bytes, ``None`` where only its end tells. Raises ValueError when it is prepared, for control
+    characters in a header.
+    """
 
-    async def _prepare_headers(self) -> None:
-        is_typed = "Content-Type" in self._headers
-        await super()._prepare_headers()
-        if not is_typed:
-            self._headers.popall("Content-Type", None)
+    def __init__(self, status: int, headers: HeaderList, length: int | None, *, waits: bool) -> None:
+        super().__init__(status=status)
+        self._given = headers
+        self._length = length
+        self._waits = waits
 
-    async def _write_headers(self) -> None:
-        writer = self._payload_writer
-        if all(map(str.isascii, self._headers.values())) or not isinstance(writer, StreamWriter):
-            await super()._write_headers()
-            return
-        waits, self._send_headers_immediately = not self._send_headers_immediately, False
-        await super()._write_headers()  # checks them, and leaves the head in the writer's buffer
-        writer._headers_buf = self._raw_head()  # noqa: SLF001  # where aiohttp keeps a head that is not sent yet
-        if not waits:
+    async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
+        if self._eof_sent or self._payload_writer is not None:
+            return self._payload_writer
+        writer = request._payload_writer  # noqa: SLF001  # aiohttp's own responses take it from there
+        assert isinstance(writer, StreamWriter)
+        self._req = request
+        head = head_bytes(self._lines(request, writer))
+        self._payload_writer = writer
+        writer._headers_buf = head  # noqa: SLF001  # where aiohttp keeps a head that is not sent yet
+        if not self._waits:
             writer.send_headers()
+        return writer
 
-    def _raw_head(self) -> bytes:
-        assert self._req is not None
-        version = self._req.version
-        lines = [f"HTTP/{version.major}.{version.minor} {self.status} {self.reason}"]
-        lines += [f"{name}: {value}" for name, value in self._headers.items()]
-        return "\r\n".join([*lines, "", ""]).encode("utf-8", _SURROGATE_ESCAPED)
+    def _lines(self, request: web.BaseRequest, writer: StreamWriter) -> list[str]:
+        """The head's lines; how the body is framed is told to ``writer``, too."""
+        version = request.version
+        lines = [f"HTTP/{version.major}.{version.minor} {self._status} {self._reason}"]
+        has_date = has_server = False
+        for name, value in self._given:
+            lines.append(f"{name}: {value}")
+            if len(name) == 4:
+                has_date = has_date or name.lower() == "date"
+            elif len(name) == 6:
+                has_server = has_server or name.lower() == "server"
+        keep_alive = request.keep_alive if self._keep_alive is None else self._keep_alive
+        is_bodiless = must_be_empty_body(request.method, self._status)
+        if self._length is not None:
+            writer.length = self._length
+            if not (is_bodiless and should_remove_content_length(request.method, self._status)):
+                lines.append(f"Content-Length: {self._length}")
+        elif not is_bodiless and version >= HttpVersion11:
+            writer.enable_chunking()
+            lines.append("Transfer-Encoding: chunked")
+        elif not is_bodiless:
+            keep_alive = False  # its end is the connection's
+        if not has_date:
+            lines.append(f"Date: {rfc822_formatted_time()}")
+        if not has_server:
+            lines.append(f"Server: {SERVER}")
+        if keep_alive and version == HttpVersion10:
+            lines.append("Connection: keep-alive")
+        elif not keep_alive and version == HttpVersion11:
+            lines.append("Connection: close")
+        self._keep_alive = keep_alive
+        return lines
 
 
 def is_text(values: list[str]) -> bool:

@@ -192,6 +192,8 @@ class UpstreamService:
 
     def learn(self, backend: BackendName, key: RouteKey) -> None:
         """The backend is given this content now; what fits into its caches is believed to stay there."""
+        if not key.images and not key.chain:
+            return
         view = self._registry[backend].view(self._clock.now_s())
         self._beliefs.learn(backend, key, Room(view.encoder_cache_tokens, view.kv_capacity_tokens))
         if self.on_images is not None and key.images:

@@ -92,8 +92,11 @@ class EngineResponse:
         return await self._receive()
 
     async def _receive(self) -> bytes:
+        content = self._content
         try:
-            chunk = await self._content.readany()
+            # What has come to its end needs no waiting for.
+            is_whole = content.is_eof() and content.exception() is None
+            chunk = content.read_nowait() if is_whole else await content.readany()
         except aiohttp.SocketTimeoutError as error:
             self._told_broken()
             raise BackendTimeout(detail="silent within the response") from error
