@@ -140,7 +140,7 @@ async def _forward(trip: Trip, courier: Courier, view: BackendView, prepared: di
     x, marks = trip.x, courier.marks(view)
     if view.priorities:
         marks = replace(marks, priorities=True)
-    whole = replace(marks, withheld=frozenset())
+    whole = replace(marks, withheld=frozenset()) if marks.withheld else marks
     if x.ports.legs is not None and view.role is not BackendRole.FULL:
         operations = await _operations(trip, prepared, whole)
         x.record.attempts += 1

@@ -34,6 +34,7 @@ from gateway.types import (
     SourceFacts,
     TenantId,
 )
+from gateway.types.per_request import per_request
 
 _Made = TypeVar("_Made")
 
@@ -112,7 +113,7 @@ class SourceRef:
     source: str | LongString
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Accepts:
     """What is looked at only where a policy says so: PDF documents, and files that end before their picture does."""
 
@@ -120,7 +121,7 @@ class Accepts:
     truncated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class MediaScope:
     """On whose behalf media are looked at. ``hosts`` None = any public host; empty = none.
 
@@ -319,7 +320,7 @@ class Account(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class UpstreamRequest:
     method: str
     path: str

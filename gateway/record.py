@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from gateway.policy.effective import Profile
 from gateway.types import HeaderList, RequestId, SourceFacts, TokenEstimate, Usage
+from gateway.types.per_request import per_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class TraceContext:
         return f"00-{self.trace_id}-{self.forward_id}-{'01' if self.sampled else '00'}"
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class RequestHead:
     """A client's request head. Header names keep their spelling; values are as received.
 

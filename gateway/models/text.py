@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import Final
 
+from gateway.types.per_request import per_request
+
 # English prose in byte-level BPE vocabularies of 128k to 250k entries; the seed until usage has been seen.
 SEED_BYTES_PER_TOKEN: Final = 4.0
 # Source code, JSON with numbers and scripts with few merges are this dense; digits alone are denser (one each).
@@ -25,7 +27,7 @@ LEARNING_RATE: Final = 0.05
 LEARNABLE_BYTES: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class TextEstimate:
     """Tokens of a text: the expected count, what it cannot fall below, and what it will hardly exceed."""
 
@@ -65,7 +67,7 @@ def estimate_text_tokens(
     return TextEstimate(expected, lower_bound=-(-byte_count // LONGEST_TOKEN_BYTES), upper_bound=upper)
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class RatioLearner:
     """What usage has taught about one model's bytes per token. A fold: `update` returns the next state.
 

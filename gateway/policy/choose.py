@@ -16,6 +16,7 @@ from gateway.policy.node import Entry, ListNode, MappingNode, Node, ScalarNode, 
 from gateway.policy.patterns import matches
 from gateway.policy.values import Amount, BadValue, JsonSchema, Mistake, Name, bad
 from gateway.types import TaskName
+from gateway.types.per_request import per_request
 
 _HEADER = re.compile(r"[a-z0-9-]{1,128}")
 _COUNT = Amount("images", 0, 10_000)
@@ -23,7 +24,7 @@ _PATTERNS = ("model", "path", "user")
 _KEYS = ("task", *_PATTERNS, "headers", "min_images", "max_images", "has_tools")
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Asked:
     """What rules may look at: the request's path, its headers by lower-case name, and what its body holds."""
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from gateway.policy.node import Entry, ListNode, MappingNode, Node, ScalarNode, kind_of, nearest
 from gateway.policy.values import NAME, BadValue, JsonSchema, Mistake, bad
 from gateway.types import TaskName, TenantId
+from gateway.types.per_request import per_request
 
 HASH = re.compile(r"(?:sha256|hmac-sha256):[0-9a-f]{64}")
 _FIELDS = ("hash", "name", "expires", "task")
@@ -41,7 +42,7 @@ class Key:
         return self.hash.startswith("hmac-")
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Caller:
     """Who calls: the tenant, and what its key says."""
 

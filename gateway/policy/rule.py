@@ -25,9 +25,10 @@ from gateway.types import (
     SourceFacts,
     TokenEstimate,
 )
+from gateway.types.per_request import per_request
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class MeasuredImage:
     """The numbers of one image that rules look at. ``name`` is its place in the body.
 
@@ -64,7 +65,7 @@ class MeasuredImage:
         return self.target or self.raster
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class MeasuredClip:
     """The numbers of one video or sound that rules look at; ``None`` where its header does not tell.
 
@@ -80,7 +81,7 @@ class MeasuredClip:
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Measured:
     """What is known once every image was looked at and the tokens were estimated.
 

@@ -6,12 +6,12 @@ Decided here: the units, and what a request really used in each of them. Not dec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import NamedTuple, NewType
 
 from gateway.quota.gcra import MICROSECONDS, Rate, cost_us
 from gateway.types import TenantId
+from gateway.types.per_request import per_request
 
 # Unique among the open reservations of one process; a store shared by processes adds which process it is.
 ReservationId = NewType("ReservationId", int)
@@ -106,7 +106,7 @@ class Claim(NamedTuple):
         return 0
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Used:
     """What the engine reported. ``image_tokens`` None: it did not say."""
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 from gateway.routing.holding import NOTHING, Holding, RouteKey
 from gateway.types import BackendName, EngineKind
+from gateway.types.per_request import per_request
 
 NO_CONTENT = RouteKey()
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class RouteAsk:
     """One request as routing sees it.
 
@@ -40,7 +41,7 @@ class RouteAsk:
         return self.key.images
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Ahead:
     """What stands before a request's first token on the chosen backend: others' work and its own, as was expected."""
 
@@ -58,7 +59,7 @@ def _untold() -> tuple[str, ...]:
     return ()
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Decision:
     """Where a request goes and why, what is held of it there, and what stands before its first token.
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gateway.routing.hashing import running, spread
 from gateway.types import Json, JsonObject, LongString
+from gateway.types.per_request import per_request
 
 # About a hundred tokens: less is not worth a link.
 _LEAST_GAP_BYTES = 512
@@ -36,7 +37,7 @@ class Medium:
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Chain:
     """``links`` and the prompt tokens up to each; ``home`` stays from the first user message on.
 

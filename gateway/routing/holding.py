@@ -14,9 +14,10 @@ from typing import Protocol, TypeAlias
 from gateway.routing.blocks.lookup import PromptChains
 from gateway.routing.hashing import spread
 from gateway.types import BackendName
+from gateway.types.per_request import per_request
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class RouteKey:
     """The identities of one request's content, made once.
 

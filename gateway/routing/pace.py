@@ -11,7 +11,8 @@ who observes; the FLOPs behind it (`models.pace`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from gateway.types.per_request import per_request
 
 # Below this much work a first token's time is network and scheduling: some 10 ms on any engine.
 LEAST_TOKENS, LEAST_PATCHES = 512, 1_024
@@ -24,7 +25,7 @@ _LOG_LIMIT = 1.0
 _LEAST_SHARE = 0.1
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class TokenPace:
     """One backend's two rates; ``samples`` 0 = nothing observed yet. A fold: ``learn`` returns the next state."""
 

@@ -8,16 +8,16 @@ with least recent work; else by rendezvous on the request id, so that equals are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gateway.routing.hashing import first, spread
 from gateway.routing.scorers.contract import Field
+from gateway.types.per_request import per_request
 
 # Clocks, networks and estimates tell no two first tokens apart that are as near as this.
 EQUAL_S, EQUAL_SHARE = 1e-3, 0.05
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Pick:
     """``index`` into the field; ``reason`` is one word for metrics and the log."""
 

@@ -16,6 +16,7 @@ from typing import TypeAlias, assert_never
 from gateway.splice.scan import MemberSpan, ValueSpan
 from gateway.splice.skeleton import Skeleton
 from gateway.types import Json, LongString, Pointer, Span
+from gateway.types.per_request import per_request
 
 Chunk: TypeAlias = "bytes | memoryview"
 
@@ -81,7 +82,7 @@ class Edit:
     chunks: tuple[Chunk, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Spliced:
     """A new body. ``chunks`` are to be sent in order; views of the old body stay valid only as long as it does."""
 

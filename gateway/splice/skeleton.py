@@ -24,6 +24,7 @@ from json import JSONDecodeError, JSONDecoder
 from gateway.errors import InvalidRequest, NotJson, TooComplex
 from gateway.splice import scan
 from gateway.types import Buffer, Json, JsonObject, LongString, Pointer, Span
+from gateway.types.per_request import per_request
 
 # A string with more plain bytes than this in a row is left in the body.
 LONG_STRING_BYTES = 512
@@ -59,7 +60,7 @@ class Cut:
     body: Span
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Skeleton:
     """``tree`` is the parsed body; ``text`` the JSON it was parsed from; ``cuts`` are in order.
 

@@ -7,7 +7,6 @@ here: the answer (`routing`), what it costs (`planning`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from gateway.dialects import engines_of
@@ -19,9 +18,10 @@ from gateway.routing.hashing import spread
 from gateway.routing.holding import RouteKey
 from gateway.stages.clips import ClipWork
 from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
+from gateway.types.per_request import per_request
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Content:
     """A request's content: its tree with the body's bytes behind it, and its media as far as they were looked at."""
 

@@ -12,11 +12,11 @@ made of (``media.digest``), which images go as their id alone (``bytes_once``).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gateway.policy.effective import EffectivePolicy, FieldAction, ImageScope
 from gateway.splice.edit import Operation, SetMember, SetValue
 from gateway.types import Call, ContentDigest, EngineKind, ImagePart, ImagePlan, Prepared, SourceFacts
+from gateway.types.per_request import per_request
 
 # Whose images share an id, the file's digest, the picture made of it -> 32 hexadecimal digits.
 Identify = Callable[[Sequence[str], ContentDigest, str], str]
@@ -24,7 +24,7 @@ UUID_FIELD = "uuid"
 HASH_FIELD = "content_hash"
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Marks:
     """What one attempt tells its backend of the images, by their places. ``ids`` empty: none has any.
 

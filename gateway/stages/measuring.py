@@ -8,7 +8,7 @@ number (``planning``).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gateway.errors import GatewayError
 from gateway.models.book import ServedModel
@@ -20,9 +20,10 @@ from gateway.stages.exchange import Ports, World
 from gateway.stages.planning import ON_LOOP_IMAGES, cap_of, estimate_request, kv_bytes_of
 from gateway.stages.rehearsal import Rehearsal, rehearse
 from gateway.types import Call, ImagePlan, SourceFacts, TokenEstimate
+from gateway.types.per_request import per_request
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Planned:
     """A request once its images are planned and its tokens estimated."""
 
@@ -35,7 +36,7 @@ class Planned:
     video_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Judged:
     """What a policy in shadow mode would refuse, and else the image tokens it would leave and what it would change.
 

@@ -6,8 +6,6 @@ Decided here: from which answers something is learnt. Not decided here: what (`r
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gateway.ports import Upstream
 from gateway.record import ExchangeRecord
 from gateway.routing.ask import Decision
@@ -17,11 +15,12 @@ from gateway.types import RequestCost
 def cost_there(cost: RequestCost, decision: Decision, *, streams: bool) -> RequestCost:
     """What the request asks of the backend chosen, which holds some of it. A stream tells its first token."""
     ahead = decision.ahead
-    return replace(
-        cost,
-        encode_patches=ahead.own_patches,
-        cached_tokens=min(cost.prompt_tokens, decision.holding.prefix_tokens),
-        first_token_s=None if streams else ahead.expected_s,
+    return RequestCost(
+        cost.prompt_tokens,
+        cost.output_tokens,
+        ahead.own_patches,
+        min(cost.prompt_tokens, decision.holding.prefix_tokens),
+        None if streams else ahead.expected_s,
     )
 
 

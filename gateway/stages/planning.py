@@ -8,7 +8,7 @@ aside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gateway.errors import GatewayError, ModelNotFound
 from gateway.models.book import Computed, ModelBook, ServedModel
@@ -40,6 +40,7 @@ from gateway.types import (
     TokenEstimate,
     Usage,
 )
+from gateway.types.per_request import per_request
 
 # In a tile family a plan under a cap takes up to a millisecond, and sharing a budget several of them for each image.
 ON_LOOP_IMAGES = 8
@@ -80,7 +81,7 @@ def media_scope(policy: EffectivePolicy, world: World) -> MediaScope:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Kept:
     """The images that go on, with their plans; the call knows which were left out."""
 

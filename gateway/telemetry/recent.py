@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from gateway.record import ExchangeRecord
+from gateway.types.per_request import per_request
 
 KEPT_EXCHANGES = 60
 KEPT_SECONDS = 120
@@ -53,7 +54,7 @@ class BackendSums:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Told:
     """One exchange: its place in the order of all, its access line, and (where told) how its backend was chosen."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from gateway.types.names import BackendName
+from gateway.types.per_request import per_request
 
 
 class EngineKind(StrEnum):
@@ -47,7 +48,7 @@ class KvEventSource:
     listens: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class BackendView:
     """One backend as routing sees it at one moment: discovered facts, health and load. Immutable.
 
@@ -110,7 +111,7 @@ class BackendView:
     written_url: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class RequestCost:
     """What one request will ask of a backend, for its account and for the decision.
 

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from gateway.types.clips import MediumKind
 from gateway.types.names import Pointer, dotted
+from gateway.types.per_request import per_request
 
 Json: TypeAlias = "bool | int | float | str | LongString | list[Json] | dict[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
@@ -111,7 +112,7 @@ class OtherMedium:
     is_bare: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Call:
     """What the journey needs to know of a chat request, whatever its dialect.
 
@@ -181,7 +182,7 @@ class Answer:
     ended: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Usage:
     """Token usage as an engine reported it; ``None`` where it did not say."""
 

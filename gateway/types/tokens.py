@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gateway.types.per_request import per_request
+
 
 @dataclass(frozen=True, slots=True)
 class ImageTokens:
@@ -25,7 +27,7 @@ class ImageTokens:
         return self.tokens + self.struct_tokens + self.wrapper_tokens
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class TokenEstimate:
     """Predicted tokens of one request. ``text_tokens`` is the expected count, bounded by the other two.
 

@@ -9,9 +9,9 @@ doubles included, in its order and spelling.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from gateway.types import HeaderList
+from gateway.types.per_request import per_request
 
 _HOP_BY_HOP = frozenset(
     {
@@ -53,7 +53,7 @@ ASK_FOR_REPORT = ("endpoint-load-metrics-format", "json")
 _DROPPED_FROM_RESPONSE = _HOP_BY_HOP | {"content-length", LOAD_REPORT}
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Outgoing:
     """Request headers for one hop. ``stripped`` counts the steering headers a client had sent."""
 

@@ -13,9 +13,10 @@ from gateway.routing.ask import Profile, RouteAsk
 from gateway.routing.filters.kv_headroom import FRESH_S
 from gateway.routing.holding import Holding
 from gateway.types import BackendView
+from gateway.types.per_request import per_request
 
 
-@dataclass(frozen=True, slots=True)
+@per_request(frozen=True, slots=True)
 class Field:
     """The candidates that passed the filters, with what is known of each in the same order.
 

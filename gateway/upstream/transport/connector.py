@@ -11,7 +11,7 @@ import asyncio
 import select
 import socket
 from collections.abc import Mapping
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.client_exceptions import UnixClientConnectorError
@@ -27,8 +27,7 @@ class FreshConnector(aiohttp.TCPConnector):
         """``sockets`` are Unix sockets by the host that stands for each; others may come to stand in it."""
         super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
         self._sockets = {} if sockets is None else sockets
-        self._known: WeakSet[asyncio.BaseTransport] = WeakSet()
-        self._poll = select.poll()
+        self._known: WeakKeyDictionary[asyncio.BaseTransport, select.poll | None] = WeakKeyDictionary()
 
     async def connect(
         self,
@@ -42,7 +41,7 @@ class FreshConnector(aiohttp.TCPConnector):
             if transport is not None and transport not in self._known:
                 # No water marks: from here on ``drain`` returns when the kernel has everything.
                 transport.set_write_buffer_limits(high=0)
-                self._known.add(transport)
+                self._known[transport] = _watch(transport)
                 return connection
             if transport is not None and self._is_quiet(transport):
                 return connection
@@ -63,13 +62,19 @@ class FreshConnector(aiohttp.TCPConnector):
             raise UnixClientConnectorError(path, req.connection_key, error) from error
         return protocol
 
-    def _is_quiet(self, transport: asyncio.BaseTransport) -> bool:
-        sock: socket.socket | None = transport.get_extra_info("socket")
-        if sock is None or sock.fileno() < 0:
+    def _is_quiet(self, transport: asyncio.Transport) -> bool:
+        """Whether there is nothing to read; of a closed one the descriptor may be somebody else's by now."""
+        if transport.is_closing():
             return False
-        descriptor = sock.fileno()
-        self._poll.register(descriptor, select.POLLIN | select.POLLRDHUP)
-        try:
-            return not self._poll.poll(0)
-        finally:
-            self._poll.unregister(descriptor)
+        watch = self._known[transport]
+        return watch is not None and not watch.poll(0)
+
+
+def _watch(transport: asyncio.Transport) -> select.poll | None:
+    """What tells whether a connection has something to read, by its descriptor; ``None`` where it has none."""
+    sock: socket.socket | None = transport.get_extra_info("socket")
+    if sock is None or sock.fileno() < 0:
+        return None
+    watch = select.poll()
+    watch.register(sock.fileno(), select.POLLIN | select.POLLRDHUP)
+    return watch

@@ -43,6 +43,7 @@ class EngineResponse:
         "_awaits_first",
         "_connection",
         "_content",
+        "_has_ended",
         "_upload",
         "_watch",
         "_wire",
@@ -70,7 +71,7 @@ class EngineResponse:
         self._upload = upload
         self._wire = wire
         self._watch: Watch | None = None
-        self._awaits_first = False
+        self._awaits_first = self._has_ended = False
         self.blamed = False
         self._ahead: list[bytes] = []
         received = message.headers
@@ -89,7 +90,7 @@ class EngineResponse:
         """The next bytes as they came, ``b""`` at the proper end. Raises BackendLost, BackendTimeout."""
         if self._ahead:
             return self._ahead.pop(0)
-        return await self._receive()
+        return b"" if self._has_ended else await self._receive()
 
     async def _receive(self) -> bytes:
         content = self._content
@@ -103,7 +104,8 @@ class EngineResponse:
         except (aiohttp.ClientError, OSError) as error:
             self._told_broken()
             raise BackendLost(detail=f"within the response: {told(error)}") from error
-        if not chunk:
+        if not chunk or is_whole:
+            self._has_ended = True
             self.close()
         if self._awaits_first and self._watch is not None:
             self._awaits_first = False
@@ -129,7 +131,7 @@ class EngineResponse:
         """The whole body, which ``chunk`` will give again; ``None`` if it is longer than the limit."""
         size = 0
         while size <= limit_bytes:
-            chunk = await self._receive()
+            chunk = b"" if self._has_ended else await self._receive()
             if not chunk:
                 return b"".join(self._ahead)
             self._ahead.append(chunk)
