@@ -65,9 +65,7 @@ class ClipWork:
         self._policy = policy
         self._served = served
         self._parts = call.other_media
-        self._has_vllm = any(
-            view.engine is EngineKind.VLLM and (not view.models or served.name in view.models) for view in views
-        )
+        self._views = views
         self._looked: LookedClips | None = None
         self._edits: tuple[Operation, ...] | None = None
         self.items: tuple[ClipItem, ...] = ()
@@ -102,6 +100,9 @@ class ClipWork:
         """What is written into the body in place of the clips' sources; made once, however often it is sent."""
         if self._edits is not None:
             return self._edits
+        if not self.items:
+            self._edits = ()
+            return ()
         changing = [item for item in self.items if item.plan is not None and not self._policy.shadow]
         prepared: Sequence[PreparedClip] = ()
         if changing and self._looked is not None:
@@ -123,14 +124,20 @@ class ClipWork:
     @property
     def tokens(self) -> int:
         """Prompt positions of all videos whose price is known."""
+        if not self.items:
+            return 0
         return sum(item.price.prompt_tokens for item in self.items if item.price is not None)
 
     @property
     def patches(self) -> int:
+        if not self.items:
+            return 0
         return sum(item.price.vit_patches for item in self.items if item.price is not None)
 
     @property
     def placements(self) -> tuple[bytes, ...]:
+        if not self.items:
+            return ()
         return tuple(item.facts.placement for item in self.items if item.part.kind is MediumKind.VIDEO)
 
     @property
@@ -141,19 +148,27 @@ class ClipWork:
 
     @property
     def measured(self) -> tuple[MeasuredClip, ...]:
+        if not self.items:
+            return ()
         return tuple(item.measured for item in self.items)
 
     @property
     def has_video(self) -> bool:
-        return any(part.kind is MediumKind.VIDEO for part in self._parts)
+        return bool(self._parts) and any(part.kind is MediumKind.VIDEO for part in self._parts)
 
     @property
     def needs_frames(self) -> bool:
         """Whether only an engine that takes sampled frames can take the request."""
-        return not self._policy.shadow and any(item.plan is not None and item.plan.indices for item in self.items)
+        return (
+            bool(self.items)
+            and not self._policy.shadow
+            and any(item.plan is not None and item.plan.indices for item in self.items)
+        )
 
     def settle(self, usage: Usage | None, record: ExchangeRecord) -> None:
         """Hold the videos' price against what the engine counted, where it says so and every price was known."""
+        if not self._parts:
+            return
         record.clip_bytes_out += self.bytes_made
         videos = [part for part in self._parts if part.kind is MediumKind.VIDEO]
         prices = [item.price for item in self.items if item.price is not None]
@@ -175,6 +190,10 @@ class ClipWork:
         if part.is_inline and not is_of_use:
             return None
         return ClipRef(part.name, part.source, part.kind, part.is_bare, limit)
+
+    def _has_vllm(self) -> bool:
+        name = self._served.name
+        return any(view.engine is EngineKind.VLLM and (not view.models or name in view.models) for view in self._views)
 
     def _must_read(self, kind: MediumKind) -> bool:
         """Whether the policy asks for what only a clip's header or frames can tell."""
@@ -227,7 +246,7 @@ class ClipWork:
         rules = rules_of(checkpoint)
         if rules is None:
             raise MediumUnsupported("How this model samples videos is not known; none can be sampled for it.")
-        if not self._has_vllm:
+        if not self._has_vllm():
             raise MediumUnsupported("No backend of this model takes sampled frames.")
         if version is None:
             raise MediumUnsupported("Videos cannot be sampled here.")
