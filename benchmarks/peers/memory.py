@@ -48,20 +48,21 @@ def _of(contender: Contender) -> dict[str, float]:
 
 
 def _per_connection_kib(contender: Contender) -> float:
-    """After a first set of as many that is thrown away, so that what grows once has grown."""
-    for counted in (False, True):
-        before_kib = _MIB * _sum(contender.pid, "Pss")
-        askers = Askers(contender, _CONNECTIONS)
-        try:
-            for start in range(0, _CONNECTIONS, 8):
-                askers.ask(lambda _: TEXT, 8, first=start)
-            grown_kib = _MIB * _sum(contender.pid, "Pss") - before_kib
-        finally:
-            askers.close()
-        time.sleep(_SETTLE_S)
-        if counted:
-            return grown_kib / _CONNECTIONS
-    raise AssertionError("the second set is counted")
+    """After as many requests over few connections, so that what grows by requests has grown."""
+    few = Askers(contender, _AT_ONCE)
+    try:
+        few.ask(lambda _: TEXT, _CONNECTIONS)
+    finally:
+        few.close()
+    time.sleep(_SETTLE_S)
+    before_kib = _MIB * _sum(contender.pid, "Pss")
+    askers = Askers(contender, _CONNECTIONS)
+    try:
+        for start in range(0, _CONNECTIONS, _AT_ONCE):
+            askers.ask(lambda _: TEXT, _AT_ONCE, first=start)
+        return (_MIB * _sum(contender.pid, "Pss") - before_kib) / _CONNECTIONS
+    finally:
+        askers.close()
 
 
 def _sum(pid: int, name: str) -> float:
