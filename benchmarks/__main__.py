@@ -36,6 +36,7 @@ _BENCHMARKS = {
     "release": ("benchmarks.release", "requests held back to reach an engine together, in a model of its steps"),
     "stream": ("benchmarks.stream", "200 events through the gateway and a bare relay: time of each, CPU of all"),
     "routing": ("benchmarks.routing", "hits, balance and first tokens in simulated fleets, and what a decision costs"),
+    "scale": ("benchmarks.scale", "a thousand backends, fifty gateways, a million images a minute: part by part"),
     "scrape": ("benchmarks.scrape", "the loop under load while metrics are scraped every second, against unscraped"),
     "tokens": ("benchmarks.tokens", "pricing an image in every family, and a request of a hundred"),
     "value": ("benchmarks.value", "a conversation about photographs with a real vLLM, direct and through the gateway"),
@@ -52,6 +53,8 @@ def main() -> None:
     report = run(Options(arguments.images, arguments.rounds, arguments.only, arguments.skip))
     if arguments.plot is not None:
         arguments.plot.write_text(cast("Callable[[dict[str, object]], str]", module.chart)(report), encoding="utf-8")
+    if arguments.write is not None:
+        cast("Callable[[dict[str, object], Path], None]", module.write)(report, arguments.write)
     if arguments.json:
         print(json.dumps(report, indent=1))
         return
@@ -73,7 +76,10 @@ def _parse() -> argparse.Namespace:
     )
     for name, what in (("only", "run no other parts"), ("skip", "leave these parts out")):
         parser.add_argument(f"--{name}", type=_listed, default=(), metavar="PART,...", help=f"{what} (peers)")
+    parser.add_argument("--write", type=Path, metavar="PAGE.md", help="put the tables into this page (scale)")
     arguments = parser.parse_args()
+    if arguments.write is not None and not hasattr(import_module(_BENCHMARKS[arguments.name][0]), "write"):
+        parser.error(f"{arguments.name} has no page")
     unknown = {*arguments.only, *arguments.skip} - {
         *getattr(import_module(_BENCHMARKS[arguments.name][0]), "PARTS", ())
     }

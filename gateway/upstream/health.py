@@ -25,6 +25,8 @@ _NO_SUCH_ROUTE = (404, 405)
 # A look takes one to five requests and so up to 5 ms of the loop: in fleets of more than 50 nobody in doubt is looked
 # at as often as the interval says, and requests go to the others meanwhile.
 LOOKS_PER_S = 100
+# Nor those that are well: a look at a page of metrics takes some 5 ms of the loop, and responses tell the load.
+QUIET_LOOKS_PER_S = 25
 
 
 async def alive(client: httpx.AsyncClient, settings: BackendSettings, engine: Engine) -> bool:
@@ -93,7 +95,7 @@ class Watcher:
         settings, backend = self._settings, self._backend
         is_quiet = backend.standing.is_sound(self._clock.now_s()) and not backend.wires.has_suspects
         wanted_s = settings.health_interval_s if is_quiet else settings.revival_interval_s
-        interval_s = max(wanted_s, self._crowd() / LOOKS_PER_S)
+        interval_s = max(wanted_s, self._crowd() / (QUIET_LOOKS_PER_S if is_quiet else LOOKS_PER_S))
         # Not wait_for: on Python 3.11 it swallows a cancellation that meets the nudge, and this task would never end.
         try:
             async with asyncio.timeout(interval_s):

@@ -129,7 +129,8 @@ async def pictures_and_hints(url: str, base: RedisSettings) -> None:
         )
         for _ in range(2)
     ]  # fmt: skip
-    for each in (cache, *ears):
+    parts: list[RedisCache | RedisHints] = [cache, *ears]
+    for each in parts:
         await each.start(10.0)
     for number in range(8):
         cache.put(bytes([number]) * 32, b"picture")
@@ -138,7 +139,7 @@ async def pictures_and_hints(url: str, base: RedisSettings) -> None:
             await asyncio.sleep(0.005)
     ears[0].tell("backend", 0, [b"i" * 16], [100])
     await until(lambda: heard == ["backend"] and "told" in counted, "the other hears of it")
-    for each in (cache, *ears):
+    for each in parts:
         await each.stop()
 
 

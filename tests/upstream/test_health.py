@@ -135,6 +135,19 @@ async def test_a_large_fleet_is_looked_at_less_often() -> None:
             await asyncio.wait_for(watcher._rest(), 0.2)
 
 
+async def test_a_large_fleet_that_is_well_is_left_alone_even_longer() -> None:
+    settings = UpstreamSettings((BackendSettings("http://127.0.0.1:9"),), health_interval_s=0.01)
+    backend = next(iter(Registry(settings)))
+    backend.mark_up(0.0)
+    async with probe_client(5.0) as client:
+        crowd = 1
+        watcher = Watcher(backend, client, settings, SteadyClock(), lambda _name: None, lambda: crowd)
+        await asyncio.wait_for(watcher._rest(), 5.0)
+        crowd = 25 * 60  # each once a minute
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(watcher._rest(), 0.2)
+
+
 @pytest.mark.parametrize("ticks", range(5))
 async def test_a_nudge_does_not_swallow_the_end(ticks: int) -> None:
     async with ScriptedEngine(routes(VLLM)) as server, watched(server.url) as (watcher, _, _):
