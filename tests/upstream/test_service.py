@@ -206,3 +206,13 @@ async def test_other_engines_are_not_asked_for_load() -> None:
         await until(lambda: service.views()[0].models == ("m",))
         await send(service)
         assert engine.exchanges[-1].headers("endpoint-load-metrics-format") == []
+
+
+async def test_what_replicas_tell_counts_for_backends_that_are_known_here() -> None:
+    key = RouteKey((b"i" * 16,), (400,), (100,))
+    async with ScriptedEngine(routes(DOCUMENTS)) as engine, started(engine.url) as service:
+        await until(lambda: service.views()[0].healthy)
+        service.hear("nobody here", 0, [(key.images[0], 100)])
+        assert service.holdings(key) == {}
+        service.hear(A, 0, [(key.images[0], 100)])
+        assert service.holdings(key)[A].images == 1
