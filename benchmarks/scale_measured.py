@@ -140,7 +140,7 @@ def _cost(served: Served, asker: Asker, bodies: Iterator[bytes], count: int) -> 
     return {
         "requests": count,
         "loop_cpu_ms": round(1e3 * loop_s / count, 3),
-        "worker_cpu_ms": round(1e3 * (all_s - loop_s) / count, 3),
+        "worker_cpu_ms": round(max(0.0, 1e3 * (all_s - loop_s) / count), 3),
         "request_bytes": round(statistics.mean(map(len, sent))),
         "image_bytes_in": round((served.sum_of("image_bytes_total", "in") - in_before) / count),
         "image_bytes_out": round((served.sum_of("image_bytes_total", "out") - out_before) / count),
