@@ -1,15 +1,18 @@
 """``vlm-gateway logs``: the gateway's JSON lines for people, and only those that are asked for.
 
 Decided here: which lines are shown, and how one is told in a row. Not decided here: what stands in a line
-(``telemetry``). What is no line of ours is shown as it is, so that a traceback among them is not lost.
+(``telemetry``). What is no line of ours is shown as it is, so that a traceback among them is not lost; but nothing is
+shown that a terminal would obey, since clients choose some of what stands there.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -19,7 +22,7 @@ from rich.console import Console
 from rich.text import Text
 
 from gateway.cli.logfile import MOST_LINE_BYTES, followed, opened
-from gateway.cli.output import fail
+from gateway.cli.output import fail, say
 
 _STYLES = {"ok": "green", "client_gone": "yellow", "rejected": "yellow", "shed": "yellow", "backend_refused": "yellow"}
 _LEVEL_STYLES = {"debug": "dim", "info": "", "warning": "yellow", "error": "bold red"}
@@ -28,6 +31,12 @@ _LEVELS = tuple(_LEVEL_STYLES)
 _HEAD = ("time", "level", "event")
 # What a log collector writes before our JSON.
 _OBJECT = re.compile(rb"\{.*\}")
+# Terminals obey control characters, and what turns the direction of writing makes a text look like another one; halves
+# of surrogate pairs cannot be written at all. Tabs are layout.
+_UNSHOWN = dict.fromkeys(
+    (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)),
+    "\ufffd",
+) | {code: 0x2400 + code for code in range(0x20) if code != 0x09}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +101,56 @@ def logs(  # noqa: PLR0913, PLR0917  # one parameter per flag
         raise fail("--follow takes one file.", code=2)
     wanted = Wanted(tenant, task, model, backend, outcome, code, request, slower_ms, failed, level)
     console = Console(highlight=False, soft_wrap=True)
+    unread: list[str] = []
     try:
-        for line in _lines(names, follow=follow):
+        for line in _lines(names, unread, follow=follow):
             _show(line, wanted, console, stages=stages, raw=raw)
     except (BrokenPipeError, KeyboardInterrupt):
         # `| head` has seen enough, or somebody at the keyboard has.
         sys.stderr.close()
+        return
+    for problem in unread:
+        say(problem)
+    if unread:
+        raise typer.Exit(1)
 
 
-def _lines(names: Iterable[str], *, follow: bool) -> Iterator[bytes]:
+def _lines(names: Iterable[str], unread: list[str], *, follow: bool) -> Iterator[bytes]:
+    """All lines of all files; of those that cannot be read to their end the reason is put into ``unread``."""
     for name in names:
         if follow and name != "-":
             yield from followed(name)
             continue
         with opened(name) as stream:
-            while line := stream.readline(MOST_LINE_BYTES):
-                yield line
+            try:
+                while line := stream.readline(MOST_LINE_BYTES):
+                    yield line
+            except (EOFError, OSError, zlib.error) as error:
+                unread.append(f"{name}: cannot be read to its end: {error}")
 
 
 def _show(line: bytes, wanted: Wanted, console: Console, *, stages: bool, raw: bool) -> None:
     fields = _read(line)
     if fields is None:
         if not raw and not wanted.asks_for_exchanges:
-            console.print(Text(line.decode(errors="replace").rstrip("\n"), "dim"))
+            console.print(_shown(Text(line.decode(errors="replace").rstrip("\r\n"), "dim")))
         return
     if not wanted.takes(fields):
         return
     if raw:
-        typer.echo(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))
+        text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+        typer.echo(text if text.isprintable() else json.dumps(fields, separators=(",", ":")))
         return
     is_exchange = fields.get("event") == "exchange"
-    console.print(exchange_row(fields) if is_exchange else event_row(fields))
+    console.print(_shown(exchange_row(fields) if is_exchange else event_row(fields)))
     if stages and is_exchange:
-        console.print(Text(" " * 13 + _stages(fields), "dim"))
+        console.print(_shown(Text(" " * 13 + _stages(fields), "dim")))
+
+
+def _shown(row: Text) -> Text:
+    """The same without what a terminal would obey, sign for sign, so that its styles stay where they are."""
+    row.plain = row.plain.translate(_UNSHOWN)
+    return row
 
 
 def _read(line: bytes) -> dict[str, Any] | None:
@@ -134,7 +160,7 @@ def _read(line: bytes) -> dict[str, Any] | None:
         return None
     try:
         fields = json.loads(found[0])
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return fields if isinstance(fields, dict) and isinstance(fields.get("event"), str) else None
 
@@ -165,7 +191,11 @@ def exchange_row(line: dict[str, Any]) -> Text:
 
 def _clock(line: dict[str, Any]) -> str:
     seconds = _number(line.get("time"))
-    return time.strftime("%H:%M:%S", time.localtime(seconds)) + f".{int(seconds * 1000) % 1000:03d}"
+    try:
+        clock = time.localtime(seconds)
+    except (OverflowError, OSError):  # a year that no calendar has
+        return "--:--:--.---"
+    return time.strftime("%H:%M:%S", clock) + f".{int(seconds * 1000) % 1000:03d}"
 
 
 def _ttfb(line: dict[str, Any]) -> str:
@@ -221,4 +251,8 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _number(value: object) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+    try:
+        number = float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0

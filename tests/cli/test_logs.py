@@ -89,3 +89,47 @@ def test_odd_values_do_not_stop_the_reading() -> None:
     assert "---" in exchange_row(odd).plain
     assert not Wanted(slower_ms=1).takes(odd)
     assert Wanted().takes(odd)
+
+
+def test_no_line_stops_the_reading(tmp_path: Path) -> None:
+    odd = tmp_path / "odd.log"
+    lines = [
+        '{"event":"deep","of":' + "[" * 100_000 + "]" * 100_000 + "}",
+        '{"event":"exchange","time":Infinity,"total_ms":NaN,"images":{"passed":NaN},"estimate":{"prompt":-Infinity}}',
+        '{"event":"exchange","time":1e30,"total_ms":' + "9" * 400 + "}",
+        '{"event":"exchange","model":"\\ud800","tenant":"\\udfff","status":200,"outcome":"ok"}',
+        '{"event":"after"}',
+    ]
+    odd.write_text("\n".join(lines) + "\n")
+    for flags in ((), ("--json",), ("--stages",)):
+        done = run("logs", str(odd), *flags)
+        assert done.code == 0
+        assert "after" in done.out.splitlines()[-1]
+
+
+def test_nothing_that_a_client_wrote_is_obeyed_by_the_terminal(tmp_path: Path) -> None:
+    hostile = tmp_path / "hostile.log"
+    said = "\x1b]0;mine\x07\x1b[2J\x9b31m\u202egpj.\u2028\r\x7f"
+    lines = [
+        {"event": "exchange", "tenant": said, "code": f"a\nb{said}", "stages_ms": {said: 1}},
+        {"event": said, "f": said},
+    ]
+    hostile.write_text("\n".join([*map(json.dumps, lines), said.replace("\u2028", "")]) + "\n")
+    for flags in ((), ("--stages",), ("--json",)):
+        done = run("logs", str(hostile), *flags)
+        assert done.code == 0
+        assert all(line.isprintable() for line in done.out.split("\n"))
+    row = run("logs", str(hostile)).out.split("\n")[0]
+    assert "\N{SYMBOL FOR ESCAPE}[2J" in row
+    assert "a\N{SYMBOL FOR LINE FEED}b" in row
+
+
+def test_a_log_that_ends_in_the_middle_is_shown_as_far_as_it_goes(log: Path, tmp_path: Path) -> None:
+    whole = gzip.compress(log.read_bytes())
+    for name, content in (("cut", whole[:-9]), ("damaged", whole[:-8] + b"\xff" * 8), ("head", whole[:2])):
+        packed = tmp_path / f"{name}.gz"
+        packed.write_bytes(content)
+        done = run("logs", str(packed), str(log))
+        assert done.code == 1
+        assert f"{name}.gz: cannot be read to its end" in done.err
+        assert done.out.count("too_many_images") == (1 if name == "head" else 2)
