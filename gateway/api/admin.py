@@ -130,7 +130,10 @@ class AdminServer:
 
     async def _explain(self, request: web.Request) -> web.Response:
         self._authorise(request)
-        body = await request.read()
+        try:
+            body = await request.read()
+        except web.RequestPayloadError:
+            raise web.HTTPBadRequest(text="The body is not packed as its headers say.\n") from None
         return web.json_response(await self._view.ask_explain(body, {k.lower(): v for k, v in request.headers.items()}))
 
     def _authorise(self, request: web.Request) -> None:

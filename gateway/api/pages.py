@@ -17,7 +17,10 @@ _OURS = {"none", "same-origin"}
 
 def is_of_host(origin: str, host: str) -> bool:
     """Whether a page of ``origin`` (``https://host:port``) came from the server that a request names in ``Host``."""
-    return urlsplit(origin).netloc.lower() == host.lower() != ""
+    try:
+        return urlsplit(origin).netloc.lower() == host.lower() != ""
+    except ValueError:  # no address, and from no browser
+        return False
 
 
 def is_foreign_page(origin: str | None, fetch_site: str | None, host: str) -> bool:
@@ -34,8 +37,9 @@ def may_be_rebound(origin: str | None, host: str) -> bool:
     """
     if origin is None:
         return False
-    name = urlsplit(f"//{host}").hostname or ""
+    name = ""
     try:
+        name = urlsplit(f"//{host}").hostname or ""
         ip_address(name)
     except ValueError:
         return name != "localhost" and not name.endswith(".localhost")

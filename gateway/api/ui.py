@@ -12,7 +12,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +31,9 @@ PICTURE_PLACES = 4
 QUESTION_PLACES = 16
 WATCHER_PLACES = 16
 LIVE_PERIOD_S = 1.0
+# Who neither sends nor takes anything for so long gives its place to others; a whole body may take longer.
+SILENCE_S = 15.0
+UPLOAD_S = 120.0
 
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -184,17 +186,23 @@ class UiPages:
         response = web.StreamResponse(headers=headers)
         await response.prepare(request)
         after = 0
-        with suppress(ConnectionError):  # the reader left
+        try:
             while not self._leaving.is_set():
                 look = self._view.live(after)
                 sums = look["sums"]
                 after = sums["requests"] if isinstance(sums, dict) else after
-                await response.write(f"data: {json.dumps(look)}\n\n".encode())
+                async with asyncio.timeout(SILENCE_S):
+                    await response.write(f"data: {json.dumps(look)}\n\n".encode())
                 try:
                     await asyncio.wait_for(self._leaving.wait(), LIVE_PERIOD_S)
                 except TimeoutError:
                     continue
             await response.write_eof()
+        except TimeoutError:  # the reader takes nothing
+            if request.transport is not None:
+                request.transport.abort()
+        except ConnectionError:  # the reader left
+            pass
         return response
 
 
@@ -209,14 +217,20 @@ def _json(status: int, told: object, headers: dict[str, str] | None = None) -> w
 
 
 async def _read(request: web.Request, limit_bytes: int) -> bytes:
-    """Raises BodyTooLarge as soon as that is known."""
+    """Raises BodyTooLarge as soon as that is known, InvalidRequest for a body that does not come to its end."""
     if (request.content_length or 0) > limit_bytes:
         raise BodyTooLarge(f"The page takes at most {limit_bytes:,} bytes here.")
     body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > limit_bytes:
-            raise BodyTooLarge(f"The page takes at most {limit_bytes:,} bytes here.")
+    try:
+        async with asyncio.timeout(UPLOAD_S):
+            while chunk := await asyncio.wait_for(request.content.readany(), SILENCE_S):
+                body += chunk
+                if len(body) > limit_bytes:
+                    raise BodyTooLarge(f"The page takes at most {limit_bytes:,} bytes here.")
+    except TimeoutError:
+        raise InvalidRequest("The body did not come in time.") from None
+    except (web.RequestPayloadError, ConnectionError):
+        raise InvalidRequest("The body ended early, or is not packed as its headers say.") from None
     return bytes(body)
 
 

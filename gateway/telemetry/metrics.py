@@ -145,7 +145,10 @@ class Metrics:
 
     def exposition(self, accept: str) -> tuple[bytes, str]:
         """All metrics, and the content type: OpenMetrics, with exemplars, where the header ``accept`` asks for it."""
-        encode, content_type = choose_encoder(accept)
+        try:
+            encode, content_type = choose_encoder(accept)
+        except (TypeError, ValueError):  # the library's, over versions that are none
+            encode, content_type = choose_encoder("")
         return encode(self.registry), content_type
 
     def _families(self) -> Iterable[Metric]:

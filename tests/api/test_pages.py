@@ -19,6 +19,8 @@ from gateway.api.pages import is_foreign_page, is_of_host, may_be_rebound
         (None, "same-site", "h:1", True),
         ("null", None, "h:1", True),  # a sandboxed frame, a file
         ("http://", None, "", True),
+        ("http://[", None, "[", True),
+        ("http://[h]:1", None, "[h]:1", True),
     ],
 )
 def test_a_page_of_another_site_is_told(origin: str | None, fetch_site: str | None, host: str, foreign: bool) -> None:
@@ -35,6 +37,8 @@ def test_a_page_of_another_site_is_told(origin: str | None, fetch_site: str | No
         ("10.0.0.7", False),
         ("evil.example:9464", True),
         ("localhost.evil.example", True),
+        ("[", True),
+        ("[localhost]", True),
         ("", True),
     ],
 )

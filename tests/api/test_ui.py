@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from http.client import HTTPConnection
+from socket import create_connection, socket
 from typing import Any
 
 import httpx
@@ -22,6 +23,7 @@ from gateway.errors import NotPermitted
 from gateway.playground import Choice
 from gateway.types import Size, TenantId
 from tests.api.test_admin import State
+from tests.e2e.processes import DEADLINE_S, until
 
 CHOICE = {"models": ["m"], "sizes": [[3, 4]]}
 
@@ -33,6 +35,7 @@ class Page:
         self.go_on = threading.Event()
         self.go_on.set()
         self.waiting = threading.Semaphore(0)
+        self.told = ""
 
     async def choices(self) -> dict[str, object]:
         return {"chosen": True}
@@ -54,7 +57,7 @@ class Page:
         return {"text": text}
 
     def live(self, after: int) -> dict[str, object]:
-        return {"after": after, "sums": {"requests": after + 5}}
+        return {"after": after, "sums": {"requests": after + 5}, "told": self.told}
 
     def view(self) -> UiView:
         return UiView(self.choices, self.sizes, self.picture, self.policy, self.check, self.live)
@@ -192,6 +195,52 @@ def test_when_all_places_are_taken_the_next_is_told_so_at_once() -> None:
         page.go_on.set()
         assert {each.result().status_code for each in held} == {200}
         assert client.post("/ui/api/picture?model=a", content=b"1").status_code == 200
+
+
+def _upload(client: httpx.Client, head: str, body: bytes = b"a") -> socket:
+    """A connection over which a picture begins to come."""
+    connection = create_connection((client.base_url.host, client.base_url.port or 0), timeout=DEADLINE_S)
+    connection.sendall(f"POST /ui/api/picture?model=a HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n".encode() + body)
+    return connection
+
+
+def test_who_sends_no_more_gives_its_place_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.api.ui.SILENCE_S", 0.1)
+    with serving() as client:
+        silent = [_upload(client, "Content-Length: 9") for _ in range(PICTURE_PLACES)]
+        until(lambda: client.post("/ui/api/picture?model=a", content=b"1").status_code == 200, "a free place")
+        for connection in silent:
+            assert connection.recv(12) == b"HTTP/1.1 400"
+            connection.close()
+
+
+def test_who_takes_no_more_gives_its_place_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.api.ui.SILENCE_S", 0.1)
+    page = Page()
+    page.told = "a" * (16 << 20)
+    with serving(page) as client:
+        silent = [client.stream("GET", "/ui/api/live") for _ in range(WATCHER_PLACES)]
+        for stream in silent:
+            stream.__enter__()
+        page.told = ""
+        until(lambda: _is_let_in(client), "a free place")
+        for stream in silent:
+            stream.__exit__(None, None, None)
+
+
+def _is_let_in(client: httpx.Client) -> bool:
+    with client.stream("GET", "/ui/api/live") as watching:
+        return watching.status_code == 200
+
+
+def test_a_body_that_ends_in_the_middle_or_is_not_what_it_says_is_nobodys_bug(caplog: pytest.LogCaptureFixture) -> None:
+    with serving() as client:
+        _upload(client, "Content-Length: 9").close()
+        until(lambda: client.post("/ui/api/picture?model=a", content=b"1").status_code == 200, "an answer")
+        assert "Error handling request" not in caplog.text
+        packed = _upload(client, "Content-Encoding: gzip\r\nContent-Length: 5", b"abcde")
+        assert packed.recv(12) == b"HTTP/1.1 400"
+        packed.close()
 
 
 def test_looks_come_one_after_another_and_go_on_where_the_last_ended() -> None:

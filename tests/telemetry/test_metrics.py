@@ -65,6 +65,13 @@ def test_who_asks_for_openmetrics_gets_it_with_the_traces_behind_slow_requests()
     assert told == {"0.5": ("b", 0.4), "60.0": ("c", 45.0)}
 
 
+@pytest.mark.parametrize("version", ["banana", "", "1..", "9.9.9", "\u00b2"])
+def test_whatever_a_scraper_accepts_it_gets_a_page(version: str) -> None:
+    text, kind = Metrics().exposition(f"application/openmetrics-text;version={version};q=x,text/plain;escaping=")
+    assert kind.partition(";")[0] in {"text/plain", "application/openmetrics-text"}
+    assert b"vlmgw_" in text
+
+
 def test_no_series_stands_twice_on_the_page() -> None:
     lines = [line.rsplit(" ", 1)[0] for line in filled().render().decode().splitlines() if not line.startswith("#")]
     assert len(lines) == len(set(lines))
