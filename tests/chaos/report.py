@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tests.chaos.run import Report
 
-_WIDTH = 150
+_WIDTH = 190
 
 
 def as_json(reports: Sequence[Report], seconds: float, seed: int) -> str:

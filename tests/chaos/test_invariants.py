@@ -73,6 +73,15 @@ def test_excused(answer: Answer, excuse: Excuse) -> None:
     assert judge([answer], ledger(a=(True, 0)), excuse) == []
 
 
+def test_a_stream_whose_backend_was_lost_may_be_cut() -> None:
+    cut = Answer(Question("a", Kind.STREAM, "words"), 1.0, 2.0, 200, lost="broken: payload")
+    assert judge([cut], ledger(a=(True, 200)), Excuse(MAY_HAVE_RUN)) == []
+    assert judge([cut], ledger(a=(True, 200)), NONE)
+    assert judge([cut], ledger(), Excuse(MAY_HAVE_RUN)), "no backend had it"
+    cut.status = 0
+    assert judge([cut], ledger(a=(True, 0)), Excuse(MAY_HAVE_RUN)), "nothing had begun"
+
+
 def test_many_violations_are_told_in_part() -> None:
     found = judge([good(f"r{number}") for number in range(40)], ledger(), NONE)
     assert len(found) == 13
