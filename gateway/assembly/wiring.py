@@ -27,7 +27,7 @@ from gateway.media.codecs import default_backend
 from gateway.media.confine import SandboxMode
 from gateway.media.digest import engine_identity
 from gateway.media.fetch import FetchSettings
-from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus
+from gateway.media.settings import MediaSettings, PoolSettings, cgroup_cpus, cgroup_memory_bytes, within
 from gateway.models.book import ModelBook
 from gateway.models.catalog import ModelOverride, shipped_catalog
 from gateway.models.clips import FrameServing
@@ -247,6 +247,7 @@ def media_settings(settings: Settings, key: bytes) -> MediaSettings:
         sandbox=cast("SandboxMode", m.sandbox),  # the setting's choices
         sandbox_user=m.sandbox_user,
     )
+    pool = within(pool, cgroup_memory_bytes(), settings.server.processes)
     # A key of its own, since workers are told it: what they know must not make another tenant's cache salts.
     content_key = hmac.new(key, b"image identities", hashlib.sha256).digest()
     return MediaSettings(

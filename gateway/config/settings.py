@@ -163,7 +163,12 @@ class MediaConfig:
     job_deadline_s: float = setting(
         10.0, "Longest work on one image; then its worker is replaced.", minimum=0.1, unit="s"
     )
-    worker_memory_bytes: int = setting(2 << 30, "Memory limit of one worker.", minimum=128 << 20, unit="bytes")
+    worker_memory_bytes: int = setting(
+        2 << 30,
+        "Memory limit of one worker; half of the cgroup's memory, if that is less.",
+        minimum=128 << 20,
+        unit="bytes",
+    )
     sandbox: str = setting(
         "auto",
         "Walls around workers: all that the kernel has (auto), all or no start (require), limits alone (off).",

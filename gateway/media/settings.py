@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gateway.media.confine.report import SandboxMode
 
 MIB = 1024 * 1024
+# Version 1 says "no limit" by a number near 2^63.
+_NO_LIMIT_BYTES = 1 << 60
+_LEAST_WORKER_BYTES = 128 * MIB
 
 
 def cgroup_cpus(
@@ -26,22 +29,45 @@ def cgroup_cpus(
     """
     usable = len(os.sched_getaffinity(0)) if affinity is None else affinity
     quotas = [
-        quota for folder in _cgroup_folders(cgroup_root, own_cgroup) if (quota := _quota_cpus(folder)) is not None
+        quota
+        for folder in _cgroup_folders(cgroup_root, own_cgroup, "cpu")
+        if (quota := _quota_cpus(folder)) is not None
     ]
     return max(1, min([usable, *(math.ceil(quota) for quota in quotas)]))
 
 
-def _cgroup_folders(root: Path, own_cgroup: Path) -> list[Path]:
-    folders = [root, root / "cpu"]
+def cgroup_memory_bytes(
+    cgroup_root: Path = Path("/sys/fs/cgroup"), own_cgroup: Path = Path("/proc/self/cgroup")
+) -> int | None:
+    """Memory this process and its workers may take together: the least limit of its cgroup and all above it.
+
+    Both cgroup versions; ``None`` where nothing limits it.
+    """
+    folders = _cgroup_folders(cgroup_root, own_cgroup, "memory")
+    return min((limit for folder in folders if (limit := _limit_bytes(folder)) is not None), default=None)
+
+
+def _limit_bytes(folder: Path) -> int | None:
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        try:
+            limit = int((folder / name).read_text())
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+        return limit if limit < _NO_LIMIT_BYTES else None
+    return None
+
+
+def _cgroup_folders(root: Path, own_cgroup: Path, controller: str) -> list[Path]:
+    folders = [root, root / controller]
     try:
         lines = own_cgroup.read_text().splitlines()
     except OSError:
         return folders
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
+        if controllers and controller not in controllers.split(","):
             continue
-        base = root / "cpu" if controllers else root
+        base = root / controller if controllers else root
         here = base / path.lstrip("/")
         folders += [here, *(above for above in here.parents if above.is_relative_to(base))]
     return folders
@@ -85,6 +111,22 @@ class PoolSettings:
     worker_nice: int = 10
     sandbox: SandboxMode = "auto"
     sandbox_user: str = "nobody"
+
+
+def within(pool: PoolSettings, memory_bytes: int | None, processes: int = 1) -> PoolSettings:
+    """The same pool where the gateway and its workers may take ``memory_bytes``, shared by so many processes.
+
+    Half is for what jobs need: a picture too large for it costs a worker, or waits, before it costs the container. The
+    other half is for bodies in flight, caches and what idle processes take.
+    """
+    if memory_bytes is None:
+        return pool
+    for_jobs = max(memory_bytes // 2 // processes, _LEAST_WORKER_BYTES)
+    return replace(
+        pool,
+        worker_memory_bytes=min(pool.worker_memory_bytes, for_jobs),
+        decode_budget_bytes=min(pool.decode_budget_bytes, for_jobs),
+    )
 
 
 @dataclass(frozen=True, slots=True)
