@@ -129,14 +129,12 @@ class Root:
 
     def trust_this_machine(self) -> None:
         """Its authorities for TLS and its sources of packages, which may stand behind a mirror."""
-        for file in (
-            ssl.get_default_verify_paths().cafile or "",
-            "/etc/ssl/certs/ca-certificates.crt",
-            "/etc/resolv.conf",
-        ):
-            if file and Path(file).is_file():
-                self.path(file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(file, self.path(file))
+        authorities = os.environ.get("SSL_CERT_FILE") or ssl.get_default_verify_paths().cafile
+        # Not where Debian's own bundle is, which the package ca-certificates writes.
+        for file, inside in ((authorities, _AUTHORITIES), ("/etc/resolv.conf", "/etc/resolv.conf")):
+            if file is not None and Path(file).is_file():
+                self.path(inside).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, self.path(inside))
         for folder in ("sources.list", "sources.list.d", "apt.conf.d", "trusted.gpg.d", "preferences.d"):
             given, target = Path("/etc/apt") / folder, self.path("/etc/apt") / folder
             if given.is_dir():

@@ -22,17 +22,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import httpx
-
+from tests.docker import installed
 from tests.docker.dockerfile import ROOT, Stage, shipped
 from tests.docker.places import Folder, Place, Root
-from tests.e2e.processes import until
-from tests.simulator import drawn
-from tests.simulator.process import MODEL, chat, image_part
-from tests.state.redis_server import free_port
+from tests.docker.serving import DEADLINE_S, ask_for_a_picture, ended, serving
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-DEADLINE_S = 60.0
 
 
 def say(text: str) -> None:
@@ -47,7 +42,7 @@ class Image:
     stage: Stage
     environment: dict[str, str]
 
-    def start(self, words: list[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
+    def start(self, words: list[str], more: dict[str, str] | None = None) -> subprocess.Popen[str]:
         started, environment = self.place.command(
             words, {**self.environment, **(more or {})}, self.stage.last("USER").text
         )
@@ -132,58 +127,21 @@ def debian(folder: Path) -> Path:
 def serve(image: Image) -> None:
     """Start it as Docker would and hold it to what the image promises. Raises AssertionError."""
     command = [*image.entrypoint, *image.stage.last("CMD").words]
-    probe = list(
-        replace(image.stage.last("HEALTHCHECK"), text=image.stage.last("HEALTHCHECK").text.removeprefix("CMD ")).words
-    )
     stop = signal.Signals[image.stage.last("STOPSIGNAL").text]
-    engine_port, port, admin_port = free_port(), free_port(), free_port()
-    told = {"VLMGW_BACKENDS": f"http://127.0.0.1:{engine_port}", "VLMGW_SERVER_PORT": str(port),
-            "VLMGW_SERVER_ADMIN_PORT": str(admin_port)}  # fmt: skip
-    engine = image.start([*image.entrypoint, "engine-sim", "--port", str(engine_port), "--speed", "0"])
-    begin = time.monotonic()
     say(f"as {image.stage.last('USER').text}: {' '.join(command)}")
-    gateway = image.start(command, told)
-    try:
-        until(lambda: _status(f"http://127.0.0.1:{engine_port}/health") == 200, "a simulated engine", DEADLINE_S)
-        until(lambda: _status(f"http://127.0.0.1:{admin_port}/readyz") == 200, "a ready gateway", DEADLINE_S)
+    begin = time.monotonic()
+    with serving(image.start, [*image.entrypoint, "engine-sim"], command) as running:
         say(f"ready after {time.monotonic() - begin:.1f} s")
-        picture = image_part(drawn.data_url(drawn.turned_jpeg(1600, 1200, 6)))
-        body = chat("What is this?", picture, max_tokens=8)
-        answer = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, timeout=60, trust_env=False)
-        assert answer.status_code == 200, answer.text
-        assert answer.json()["model"] == MODEL
-        assert "recoded=1" in answer.headers["x-vlmgw-images"], answer.headers  # upright now, by a worker
-        say(f"a picture: {answer.headers['x-vlmgw-images']}, {answer.headers['x-vlmgw-image-tokens']} tokens")
-        assert _ended(image.start(probe, told)) == 0, "the health check does not find a live gateway"
-        say(f"{' '.join(probe)}: exit code 0")
-        doctor = image.start([*image.entrypoint, "doctor", "--json"], told)
+        say(ask_for_a_picture(running.url))
+        assert ended(image.start(image.probe, running.settings)) == 0, "the health check does not find a live gateway"
+        say(f"{' '.join(image.probe)}: exit code 0")
+        doctor = image.start([*image.entrypoint, "doctor", "--json"], running.settings)
         found = json.loads(doctor.communicate(timeout=DEADLINE_S)[0])
         say(f"codecs {found['codecs']['default']}; walls around workers: {json.dumps(found['sandbox'])}")
-        gateway.send_signal(stop)
-        assert _ended(gateway) == 0, f"{stop.name}: exit code {gateway.returncode}"
+        running.gateway.send_signal(stop)
+        assert ended(running.gateway) == 0, f"{stop.name}: exit code {running.gateway.returncode}"
         say(f"{stop.name}: drained, exit code 0")
-        assert _ended(image.start(probe, told)) == 1, "the health check finds a gateway that has ended"
-    finally:
-        for process in (gateway, engine):
-            if process.poll() is None:
-                process.terminate()
-            _ended(process)
-
-
-def _ended(process: subprocess.Popen[str]) -> int:
-    try:
-        process.communicate(timeout=DEADLINE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-    return process.returncode
-
-
-def _status(url: str) -> int:
-    try:
-        return httpx.get(url, timeout=5, trust_env=False).status_code
-    except httpx.TransportError:
-        return 0
+        assert ended(image.start(image.probe, running.settings)) == 1, "the health check finds a gateway that has ended"
 
 
 def size_mb(place: Place, inside: str) -> float:
@@ -219,6 +177,8 @@ def main() -> None:
             images.append(build(places[name], stage, given, places))
         say(f"/opt/vlm-gateway: {size_mb(images[-1].place, '/opt/vlm-gateway'):.0f} MB")
         serve(images[-1])
+        if base is None:
+            installed.check(folder / "dist", folder / "build/tools", folder / "build/wheels", say)
     say(f"done in {time.monotonic() - begin:.0f} s")
 
 

@@ -19,6 +19,7 @@ import jsonschema
 import pytest
 import yaml
 
+from gateway import __version__
 from gateway.config.settings import Settings
 from gateway.config.sources import OTHER_NAMES, environment_name, leaf_paths, load_settings
 from tests.docker.compose import COMPOSE, plain_document, seconds, services
@@ -33,6 +34,7 @@ SERVICES = services()
 CONFIG = ROOT / "docker/config"
 OURS = ("gateway", "engine-a", "engine-b")
 RUNTIME = shipped()[1][-1]
+DEADLINE_S = 60.0  # far above what two busy cores need for four starts
 SETTINGS = load_settings(CONFIG / "gateway.yaml", environment={})
 
 
@@ -99,6 +101,13 @@ def test_ports_are_the_defaults_and_open_to_this_machine_alone() -> None:
     assert all(outside == inside for name in SERVICES for _, outside, inside in published(name))
 
 
+def test_our_image_is_built_and_never_pulled() -> None:
+    for name in OURS:
+        assert SERVICES[name]["pull_policy"] == "build"
+        assert SERVICES[name]["image"] == f"vlm-gateway:{__version__}"
+        assert (COMPOSE.parent / SERVICES[name]["build"]["context"] / SERVICES[name]["build"]["dockerfile"]).is_file()
+
+
 def test_other_peoples_images_are_pinned() -> None:
     pinned = {name: SERVICES[name]["image"] for name in SERVICES.keys() - {*OURS, "vllm"}}
     assert [image for image in pinned.values() if not re.search(r":v?\d+\.\d+[^@]*@sha256:[0-9a-f]{64}$", image)] == []
@@ -160,18 +169,16 @@ def test_alerts_reach_receivers_that_exist() -> None:
 
 @contextmanager
 def started(words: Sequence[str], **environment: str) -> Iterator[None]:
-    """A service's command until the end; its standard streams are nobody's."""
+    """A service's command until the end, which it must come to by itself when it is told."""
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(words, env={**os.environ, **environment}, stdin=quiet, stdout=quiet)
     try:
         yield
-    finally:
         process.terminate()
-        try:
-            assert process.wait(timeout=30) == 0, words
-        finally:
-            process.kill()
-            process.wait()
+        assert process.wait(timeout=DEADLINE_S) == 0, words
+    finally:
+        process.kill()
+        process.wait()
 
 
 def here(words: Sequence[str], **replaced: str) -> list[str]:
@@ -215,12 +222,16 @@ def test_the_services_work_together(tmp_path: Path) -> None:
         given = {f"VLMGW_{key}": value for key, value in settings.items()}
         stack.enter_context(started([*program, *words], **given))
         for engine_port in engines.values():
-            until(partial(answers, f"http://127.0.0.1:{engine_port}/health"), "an engine")
-        until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), "a ready gateway")
+            until(partial(answers, f"http://127.0.0.1:{engine_port}/health"), "an engine", DEADLINE_S)
+        until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), "a ready gateway", DEADLINE_S)
         metrics = f"http://127.0.0.1:{admin_port}/metrics"
-        until(lambda: httpx.get(metrics, trust_env=False).text.count("vlmgw_backend_up{") == 2, "both engines")
+        until(
+            lambda: httpx.get(metrics, trust_env=False).text.count("vlmgw_backend_up{") == 2, "both engines", DEADLINE_S
+        )
         body = chat("What is this?", image_part(drawn.data_url(drawn.photograph(1600, 1200))), max_tokens=4)
-        answer = httpx.post(f"http://127.0.0.1:{port}/v1/chat/completions", json=body, trust_env=False, timeout=60)
+        answer = httpx.post(
+            f"http://127.0.0.1:{port}/v1/chat/completions", json=body, trust_env=False, timeout=DEADLINE_S
+        )
         assert answer.status_code == 200, answer.text
         assert "shrunk=1" in answer.headers["x-vlmgw-images"]
-        until(lambda: "vlmgw_state_degraded 0" in httpx.get(metrics, trust_env=False).text, "Redis in use")
+        until(lambda: "vlmgw_state_degraded 0" in httpx.get(metrics, trust_env=False).text, "Redis in use", DEADLINE_S)
