@@ -31,18 +31,19 @@ def archives(tools: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def missing_from(sdist: Path) -> set[str]:
-    """What is tracked and not in the archive."""
+    """What is tracked and not in the archive; of a link to a folder the folder's files are there instead."""
     with tarfile.open(sdist) as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return set(tracked.stdout.splitlines()) - inside
+    return {name for name in tracked.stdout.splitlines() if not (ROOT / name).is_dir()} - inside
 
 
 def check(folder: Path, tools: Path, wheels: Path, say: Callable[[str], None]) -> None:
     """Raises AssertionError for what does not hold, CalledProcessError for a command that fails."""
     folder.mkdir()
     sdist, wheel = archives(tools, folder)
-    assert missing_from(sdist) == set(), "not in the sdist"
+    missing = missing_from(sdist)
+    assert not missing, f"not in the sdist: {sorted(missing)[:10]}"
     say(f"{sdist.name} {sdist.stat().st_size / 1e6:.1f} MB, {wheel.name} {wheel.stat().st_size / 1e6:.1f} MB")
     environment = folder / "environment"
     subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)

@@ -197,6 +197,7 @@ def answers(url: str) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)  # four starts of the program, one after another on a busy machine
 def test_the_services_work_together(tmp_path: Path) -> None:
     program = [sys.executable, "-m", "gateway"]
     port, admin_port, redis_port = free_port(), free_port(), free_port()
