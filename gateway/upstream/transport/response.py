@@ -12,12 +12,10 @@ from aiohttp.streams import StreamReader
 from gateway.errors import BackendLost, BackendTimeout
 from gateway.types import HeaderList
 from gateway.upstream import headers
+from gateway.upstream.transport.patience import Silence
 from gateway.upstream.transport.telling import told
 from gateway.upstream.transport.upload import Upload
 from gateway.upstream.transport.wires import Wire
-
-# aiohttp holds the engine back when more than this has come and nobody reads; then silence is our own doing.
-_HELD_BACK_BYTES = 64 * 1024
 
 
 class Watch(Protocol):
@@ -44,6 +42,7 @@ class EngineResponse:
         "_connection",
         "_content",
         "_has_ended",
+        "_silence",
         "_upload",
         "_watch",
         "_wire",
@@ -70,6 +69,7 @@ class EngineResponse:
         self._content = content
         self._upload = upload
         self._wire = wire
+        self._silence: Silence | None = None
         self._watch: Watch | None = None
         self._awaits_first = self._has_ended = False
         self.blamed = False
@@ -148,15 +148,14 @@ class EngineResponse:
     def limit_silence(self, idle_s: float) -> None:
         """From now on ``idle_s`` without a byte end the response (not while we hold the engine back)."""
         protocol = self._connection.protocol
-        if protocol is None or self._content.is_eof():
-            return
-        protocol.read_timeout = idle_s
-        if self._content.total_bytes < _HELD_BACK_BYTES:
-            protocol.start_timeout()
+        if protocol is not None and not self._content.is_eof():
+            self._silence = Silence(protocol, self._content, idle_s)
 
     def close(self) -> None:
         """Give the connection back if the response was received to its end, else cut it at once. Safe to call twice."""
         self._wire.end()
+        if self._silence is not None:
+            self._silence.end()
         protocol = self._connection.protocol
         if protocol is None:
             return
