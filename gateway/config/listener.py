@@ -54,7 +54,11 @@ def listener_problems(server: ServerSettings) -> list[str]:
 
 
 def _origin_problem(origin: str) -> str | None:
-    parts = urlsplit(origin)
-    if origin in {"*", "null"} or (parts.scheme and parts.netloc and origin == f"{parts.scheme}://{parts.netloc}"):
+    try:
+        parts = urlsplit(origin)
+        is_origin = bool(parts.scheme and parts.netloc) and origin == f"{parts.scheme}://{parts.netloc}"
+    except ValueError:  # brackets that do not close
+        is_origin = False
+    if is_origin or origin in {"*", "null"}:
         return None
     return f"must be scheme://host[:port] as browsers send it, or *, not {origin!r}"

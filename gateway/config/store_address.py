@@ -6,7 +6,7 @@ made (``state.redis``).
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from gateway.config.settings import IdentityConfig, MediaConfig, RedisConfig
 
@@ -35,7 +35,7 @@ def redis_problems(config: RedisConfig) -> list[str]:
     if config.url is None:
         return [] if not config.nodes else ["settings: redis.nodes: needs redis.url beside it"]
     problems = [*_url_problems(config.url), *_node_problems(config.nodes)]
-    scheme = urlsplit(config.url).scheme
+    scheme = _split(config.url).scheme
     if config.mode != "standalone" and scheme == "unix":
         problems.append(f"redis.mode: a unix socket leads to one server, not to a {config.mode}")
     if config.mode == "standalone" and config.nodes:
@@ -53,8 +53,16 @@ def redis_problems(config: RedisConfig) -> list[str]:
     return [f"settings: {problem}" for problem in problems]
 
 
+def _split(url: str) -> SplitResult:
+    """An address in parts, all of them empty where it has none; ``_url_problems`` tells so."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return urlsplit("")
+
+
 def _database(url: str) -> str:
-    parts = urlsplit(url)
+    parts = _split(url)
     named = parse_qs(parts.query).get("db", [])
     return named[0] if named else "" if parts.scheme == "unix" else parts.path.strip("/")
 

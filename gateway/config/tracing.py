@@ -55,7 +55,10 @@ def tracing_problems(tracing: TracingConfig) -> list[str]:
     """One line each, as ``settings: where: what``."""
     problems = []
     if tracing.otlp_endpoint is not None:
-        parts = urlsplit(tracing.otlp_endpoint)
+        try:
+            parts = urlsplit(tracing.otlp_endpoint)
+        except ValueError:  # brackets that do not close
+            parts = urlsplit("")
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
             problems.append("otlp_endpoint: must be http://host[:port] or https://...")
         elif parts.username is not None:

@@ -180,6 +180,8 @@ def _host_and_port(authority: str, default_port: int) -> tuple[str, int]:
 
 def _host(host: str) -> tuple[str, Address | None]:
     if host.startswith("["):
+        if "%" in host:  # a zone means something on the machine that wrote it alone
+            raise BadMedia(_NOT_A_URL)
         try:
             address = IPv6Address(host[1:-1])
         except ValueError:

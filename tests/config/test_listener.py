@@ -17,6 +17,7 @@ from gateway.config.settings import ServerSettings
         (ServerSettings(via="a b"), "via: must be a host name"),
         (ServerSettings(cors_origins=("app.example",)), "cors_origins: must be scheme://host"),
         (ServerSettings(cors_origins=("https://a/b",)), "cors_origins: must be scheme://host"),
+        (ServerSettings(cors_origins=("https://[a",)), "cors_origins: must be scheme://host"),
         (ServerSettings(cors_origins=("*",), cors_credentials=True), "cors_credentials: browsers take no *"),
     ],
 )

@@ -43,6 +43,7 @@ def test_usable_addresses_are_taken(config: RedisConfig) -> None:
         (RedisConfig(url="redis://a", tls_ca_file="f"), "redis.tls_ca_file: TLS needs"),
         (RedisConfig(url="rediss://a", tls_key_file="f"), "redis.tls_certificate_file: certificate and key"),
         (RedisConfig(url="redis://a", prefix="a{b}"), "redis.prefix: must be a word"),
+        (RedisConfig(url="redis://[a", mode="cluster"), "redis.url: has no usable host"),
     ],
 )
 def test_mistakes_are_named_and_no_secret_is_repeated(config: RedisConfig, named: str) -> None:

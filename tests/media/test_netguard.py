@@ -217,6 +217,8 @@ def test_numbers_in_disguise_are_blocked(host: str) -> None:
         "http://[]/x",
         "http://[::1]x/",
         "http://[v1.a]/",
+        "http://[fe80::1%eth0]/",
+        "http://[::ffff:1%1.\u212a.5]",
         "http://300.1.1.1/x",
         "http://h/\ud800",
         "http://h/" + "a" * 9_000,
