@@ -34,6 +34,8 @@ def print_table(reports: Sequence[Report], seconds: float, console: Console | No
     for report in reports:
         table.add_row(*_row(report))
     console.print(table)
+    for shape, seconds_to_ready in {report.shape: report.started_s for report in reversed(reports)}.items():
+        console.print(f"{shape}: ready {seconds_to_ready:.2f} s after the start, beside the others' starts and load")
     for report in reports:
         for note in report.notes:
             console.print(f"{report.name}: {note}", markup=False)

@@ -67,10 +67,15 @@ class Strike:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one fault did. ``recovered_s`` and ``whole_s`` are ``None`` when that never came."""
+    """What one fault did.
+
+    ``started_s``: how long the slowest gateway took from its start to ready; ``recovered_s`` and ``whole_s`` are
+    ``None`` when that never came.
+    """
 
     name: str
     shape: str
+    started_s: float
     asked: int
     succeeded: int
     errors: dict[str, int]
@@ -157,6 +162,7 @@ def _report(
     return Report(
         name=fault.name,
         shape=name_of(fault.shape),
+        started_s=max(gateway.started_in_s for gateway in fleet.gateways),
         asked=len(load.answers),
         succeeded=sum(answer.succeeded for answer in load.answers),
         errors=dict(sorted(errors.items())),

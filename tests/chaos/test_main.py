@@ -17,7 +17,8 @@ from tests.chaos.run import Report
 
 def report(*violations: str) -> Report:
     return Report(
-        name="worker-killed", shape="alone", asked=30, succeeded=29, errors={"backend_lost": 1}, recovered_s=0.5,
+        name="worker-killed", shape="alone", started_s=1.5, asked=30,
+        succeeded=29, errors={"backend_lost": 1}, recovered_s=0.5,
         whole_s=None, bound_s=10, descriptors=(50, 52), memory_mib=(200, 210), seconds=4.0, notes=("a note",),
         violations=violations,
     )  # fmt: skip

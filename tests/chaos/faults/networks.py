@@ -17,7 +17,7 @@ _SLOW = Toxin(latency_s=0.15, bytes_per_s=400_000)
 _SLICED = Toxin(slice_bytes=61)
 _SILENT = Toxin(is_silent=True)
 _LATE = Toxin(latency_s=0.7 * REDIS_S)
-_DRIP = Toxin(bytes_per_s=40, slice_bytes=4)
+_DRIP = Toxin(bytes_per_s=400, slice_bytes=4)
 
 Wires = Callable[[Strike], Sequence[ToxicProxy]]
 
