@@ -49,7 +49,12 @@ NO_EXCUSE = Excuse()
 
 def judge(answers: Iterable[Answer], ledger: Ledger, excuse: Excuse) -> list[str]:
     """Violations among answers; the first few of them, with how many more there are."""
+    answers = list(answers)
     found = [told for answer in answers if (told := _judge_one(answer, ledger, excuse))]
+    # What a gateway has written may be lost with its connection before anybody heard it, but not more often than that.
+    unheard = [each for each in answers if each.code in MAY_HAVE_RUN and not ledger.reached(each.question.request_id)]
+    if len(unheard) > ledger.ended:
+        found.append(f"{len(unheard)} told that they may have run, but no backend ever saw them")
     found += [f"{request_id}: sent whole to a backend more than once" for request_id in ledger.executed_twice()]
     if len(found) > _MOST_TOLD:
         return [*found[:_MOST_TOLD], f"and {len(found) - _MOST_TOLD} more of the kind"]
@@ -65,7 +70,7 @@ def _judge_one(answer: Answer, ledger: Ledger, excuse: Excuse) -> str | None:
         return f"{told}: {wrong}"
     if answer.succeeded:
         return None if len(ledger.runs(answer.question.request_id)) == 1 else f"{told}: answered, but no backend ran it"
-    return _judge_error(answer, ledger, excuse, excused=excused, told=told)
+    return _judge_error(answer, excuse, excused=excused, told=told)
 
 
 def _may_be_lost(answer: Answer, ledger: Ledger, excuse: Excuse) -> bool:
@@ -78,7 +83,7 @@ def _may_be_lost(answer: Answer, ledger: Ledger, excuse: Excuse) -> bool:
     return excuse.losses or was_cut
 
 
-def _judge_error(answer: Answer, ledger: Ledger, excuse: Excuse, *, excused: bool, told: str) -> str | None:
+def _judge_error(answer: Answer, excuse: Excuse, *, excused: bool, told: str) -> str | None:
     code = answer.code or ""
     if answer.question.kind is Kind.BUDGET and code == "in_flight_exhausted":
         return None
@@ -86,8 +91,6 @@ def _judge_error(answer: Answer, ledger: Ledger, excuse: Excuse, *, excused: boo
     known = code in excuse.codes or (is_stream_error and code in _STREAM_TYPES and bool(excuse.codes & MAY_HAVE_RUN))
     if not excused or not known:
         return f"{told}: {code} without an excuse: {answer.body[-200:]!r}"
-    if code in MAY_HAVE_RUN and not ledger.reached(answer.question.request_id):
-        return f"{told}: {code}, but no backend ever saw it"
     return None
 
 

@@ -37,6 +37,7 @@ class Ledger:
     """All passages by request id. Only generating requests (POST) with an id are kept."""
 
     passages: defaultdict[str, list[Passage]] = field(default_factory=lambda: defaultdict(list))
+    ended: int = 0  # connections that are gone, each with what may have been in it unheard
 
     def runs(self, request_id: str) -> list[Passage]:
         """Where it may have run."""
@@ -154,6 +155,7 @@ class Eavesdropper:
                     passage.status = status
 
     def gone(self) -> None:
+        self._ledger.ended += 1
         self._waiting.clear()
 
     def _finish(self) -> None:

@@ -46,7 +46,7 @@ def test_a_right_answer_that_ran_once_is_what_is_wanted() -> None:
         (good(), {}, NONE, "no backend ran it"),
         (good(), {"a": (True, 200), "a_": (True, 0)}, NONE, "more than once"),
         (failed(), {"a": (True, 0)}, NONE, "without an excuse"),
-        (failed(), {}, Excuse(MAY_HAVE_RUN), "no backend ever saw it"),
+        (failed(), {}, Excuse(MAY_HAVE_RUN), "no backend ever saw them"),
         (failed(), {"a": (True, 0)}, Excuse(MAY_HAVE_RUN, until_s=0.5), "without an excuse"),
         (failed(429, "in_flight_exhausted"), {}, NONE, "without an excuse"),
         (failed(500, "gateway_bug"), {}, Excuse(MAY_HAVE_RUN), "without an excuse"),
