@@ -7,7 +7,7 @@ thread. Not decided here: what is told of a picture (``playground``), of a momen
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.api.ui import PICTURE_LIMIT_BYTES, UiView
@@ -46,6 +46,8 @@ from gateway.types import RequestId, Size, TenantId
 PASTED = "pasted.yaml"
 _TENANTS_SHOWN = 1_000
 _DIFFERENCES_SHOWN = 100
+# Tasks times patterns of models, before and after: more would take seconds of a CPU that requests need.
+_PLACES_COMPARED = 2_000
 _SUMMARIES = {key.key: key.summary for key in TENANT_KEYS} | {rule.key: rule.summary for rule in RULES}
 
 
@@ -160,7 +162,10 @@ def effective(policies: PolicySet, tenant: TenantId, task: str | None, model: st
 
 
 def checked(text: str, policies: PolicySet) -> dict[str, object]:
-    """What is wrong with a policy file, put in the place of the one that its tenant has; else what it would change."""
+    """What is wrong with a policy file, put in the place of the one that its tenant has; else what it would change.
+
+    ``changes_count`` is ``None`` where there is too much to compare.
+    """
     try:
         document, problems = parse_document(parse_yaml(text, PASTED), PASTED)
     except PolicyProblems as error:
@@ -170,23 +175,32 @@ def checked(text: str, policies: PolicySet) -> dict[str, object]:
     problems = (*problems, *(each for each in more if each not in problems))
     if problems:
         return _verdict(problems)
+    valid = _verdict(()) | {"tenant": document.tenant}
+    old, new = _concerned(policies, document), _concerned(together, document)
+    if _places(old) + _places(new) > _PLACES_COMPARED:
+        return valid | {"changes": [], "changes_count": None}
     try:
-        changes = list(_changes(policies, document, together))
+        changes = list(differences(old, new))
     except GatewayError as error:  # a set that resolves no more: what it would change cannot be told
         return _verdict((Problem(PASTED, 1, "", error.message),))
-    return _verdict(()) | {
-        "tenant": document.tenant,
+    return valid | {
         "changes": [_change(each) for each in changes[:_DIFFERENCES_SHOWN]],
         "changes_count": len(changes),
     }
 
 
-def _changes(policies: PolicySet, document: Document, together: PolicySet) -> Iterator[Difference]:
-    """Of this tenant alone (of nobody's file: of whoever has no file): all tenants together may be many."""
-    kept = {None, document.tenant}
-    old, _ = build_policy_set(each for each in policies.documents if each.tenant in kept)
-    new, _ = build_policy_set(each for each in together.documents if each.tenant in kept)
-    return differences(old, new)
+def _concerned(policies: PolicySet, document: Document) -> PolicySet:
+    """This tenant alone (of nobody's file: whoever has no file): all tenants together may be many."""
+    kept, _ = build_policy_set(each for each in policies.documents if each.tenant in {None, document.tenant})
+    return kept
+
+
+def _places(policies: PolicySet) -> int:
+    """For how many tasks and patterns of models a policy is worked out."""
+    return sum(
+        len(tenant.tasks) * (1 + sum(len(layer.models) for layer in tenant.layers))
+        for tenant in policies.tenants.values()
+    )
 
 
 def _change(each: Difference) -> dict[str, object]:

@@ -82,7 +82,9 @@ function verdict(told) {
     return;
   }
   const who = told.tenant ?? "everybody";
-  const head = el("p", { class: "good" }, told.changes_count ? `Valid, for ${who}. It would change ${told.changes_count} values:` : `Valid, for ${who}. It would change nothing.`);
+  const effect = told.changes_count === null ? "It has too many tasks and patterns of models to tell here what it would change."
+    : told.changes_count ? `It would change ${told.changes_count} values:` : "It would change nothing.";
+  const head = el("p", { class: "good" }, `Valid, for ${who}. ${effect}`);
   const list = told.changes.map((each) => el("li", {}, el("code", { class: "dim" }, `${each.tenant}/${each.task}${each.model ? `/${each.model}` : ""} `),
     each.key ? `${each.key}: ${each.old} → ${each.new}` : each.new === null ? "goes" : "is new"));
   $("verdict").replaceChildren(head, el("ul", { class: "changes" }, ...list));

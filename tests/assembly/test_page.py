@@ -79,6 +79,12 @@ def test_what_a_valid_file_would_change() -> None:
     )
 
 
+def test_of_what_would_take_long_to_compare_only_the_verdict_is_told() -> None:
+    many = "models:\n" + "".join(f"  'm{number}*': {{max_images: 1}}\n" for number in range(1_500))
+    verdict: Any = checked(many, POLICIES)
+    assert (verdict["ok"], verdict["changes"], verdict["changes_count"]) == (True, [], None)
+
+
 async def test_all_of_it_is_asked_from_another_thread_and_answered_on_the_loop() -> None:
     async with running() as up:
         choices = (await up.admin.get("/ui/api/choices")).json()
