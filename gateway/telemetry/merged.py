@@ -83,9 +83,10 @@ class MergedMetrics:
         for series, value in self._buried.items():
             values.setdefault(series, []).append(value)
             families.setdefault(series, self._family_of(series))
-        for series, parts in values.items():
-            # Sums of fractions may fall by a last digit when their order changes.
-            self._shown[series] = shown = max(math.fsum(parts), self._shown.get(series, 0.0))
+        # Sums of fractions may fall by a last digit when their order changes. What nobody tells of any more (a backend
+        # that left) is forgotten, and begins anew when it comes back, as in one process.
+        self._shown = {series: max(math.fsum(parts), self._shown.get(series, 0.0)) for series, parts in values.items()}
+        for series, shown in self._shown.items():
             yield _Sample(families[series], series, shown)
 
     def _family_of(self, series: str) -> str:

@@ -28,7 +28,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 from gateway import __version__
 from gateway.record import ExchangeRecord, RequestHead
 from gateway.telemetry.log import JsonLog
-from gateway.telemetry.span_facts import SpanFacts, spans_of
+from gateway.telemetry.span_facts import Attribute, SpanFacts, spans_of
 from gateway.telemetry.trace import SpanTally, with_trace
 
 # Records of finished exchanges, some KB each.
@@ -139,11 +139,11 @@ class Spans:
             is_remote = each.kind == "server"
             made.append(
                 ReadableSpan(
-                    each.name,
+                    _text(each.name),
                     context=SpanContext(trace, own, is_remote=False, trace_flags=_SAMPLED),
                     parent=None if parent is None else SpanContext(trace, parent, is_remote, _SAMPLED),
                     resource=self._resource,
-                    attributes=each.attributes,
+                    attributes={name: _sendable(value) for name, value in each.attributes.items()},
                     kind=_KINDS[each.kind],
                     status=_ERROR if each.is_error else _UNSET,
                     start_time=each.start_ns,
@@ -152,3 +152,15 @@ class Spans:
                 )
             )
         return made
+
+
+def _text(value: str) -> str:
+    """The same as UTF-8 can say it: clients may send halves of surrogate pairs."""
+    return value.encode("utf-8", "replace").decode()
+
+
+def _sendable(value: Attribute) -> Attribute:
+    """As the protocol can hold it (numbers of 64 bits): one that it cannot would cost a whole batch of exchanges."""
+    if isinstance(value, str):
+        return _text(value)
+    return value if isinstance(value, float) or -(1 << 63) <= value < 1 << 63 else str(value)

@@ -88,3 +88,10 @@ def test_what_is_no_number_stays_as_prometheus_writes_it() -> None:
         f'vlmgw_a{{process="1",b="{number}"}} {value}' for number, value in enumerate(("+Inf", "-Inf", "NaN"), 1)
     ]
     assert merged.render() == head + "\n".join(samples) + "\n"
+
+
+def test_who_left_and_comes_back_begins_anew() -> None:
+    merged = MergedMetrics()
+    for told, seen in ((page(9), 9), (page(2), 9), ("", None), (page(2), 2)):
+        merged.tell(1, told)
+        assert values(merged).get("vlmgw_requests_total outcome=ok") == seen

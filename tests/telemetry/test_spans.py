@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway import __version__
+from gateway.record import AskedFor
 from gateway.telemetry import spans as module
 from gateway.telemetry.log import JsonLog
 from gateway.telemetry.spans import Spans, SpanSettings
@@ -62,6 +63,17 @@ async def test_many_go_in_batches_and_failures_are_marked() -> None:
     assert tally == SpanTally(70, 0, 0)
     assert len(collector.paths) == 3
     assert [span.status for span in collector.spans if span.name == "chat"] == [ERROR] * 70
+
+
+async def test_what_the_protocol_cannot_hold_costs_no_other_exchange() -> None:
+    asked = AskedFor(0, (), 0, 0, 1, 1, 10**30, 1, has_tools=False)
+    odd = exchange("accept", model="\ud800x", known_model=True, asked=asked)
+    with Collector() as collector:
+        tally, lines = await sent(collector.url, lambda s: s.add(1_000.0, odd), lambda s: s.add(1_000.0, full()))
+    assert (tally, lines) == (SpanTally(2, 0, 0), [])
+    whole = collector.spans[0]
+    assert (whole.name, whole.attributes["gen_ai.request.model"]) == ("chat ?x", "?x")
+    assert whole.attributes["gen_ai.request.max_tokens"] == str(10**30)
 
 
 async def test_what_is_not_sampled_costs_nothing_more() -> None:
