@@ -11,7 +11,7 @@ from tests.rollout.__main__ import table
 from tests.rollout.drive import Plan, drive
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-_SHORT = Plan(requests=160, rounds=1, clients=6, pause_s=0.15, stream_tokens=(90, 180), kills=1)
+_SHORT = Plan(requests=120, rounds=1, clients=6, pause_s=0.15, stream_tokens=(90, 180), kills=1)
 
 
 def test_nothing_is_lost_while_gateways_are_replaced_and_only_what_was_there_while_one_is_killed(
