@@ -57,7 +57,7 @@ class _Pair:
 
     backend: ScriptedBackend
     gateway_port: int
-    peers: dict[int, Peer] = field(default_factory=dict)
+    peers: dict[int, Peer] = field(default_factory=dict, repr=False)
 
     def ask(self, port: int, exchange: Exchange) -> tuple[Message, Message]:
         """The request as it reached the backend, the answer as it reached the client."""

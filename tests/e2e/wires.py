@@ -167,8 +167,9 @@ class ScriptedBackend:
     """One backend on a port of its own; ``seen`` are the requests that were no probes."""
 
     script: Script = Script((), closes=True)
-    seen: list[Message] = field(default_factory=list)
-    _open: list[Peer] = field(default_factory=list)
+    # Not told with a failure: what 1,000 exchanges left here is longer than Hypothesis suffers.
+    seen: list[Message] = field(default_factory=list, repr=False)
+    _open: list[Peer] = field(default_factory=list, repr=False)
     _threads: list[threading.Thread] = field(default_factory=list)
     _listener: socket.socket = field(default_factory=lambda: socket.create_server(("127.0.0.1", 0), backlog=64))
 
