@@ -53,7 +53,7 @@ def test_a_leak_of_one_and_a_half_bounds_is_found_in_the_same_noise(seed: int) -
 
 
 def test_descriptors_that_creep_are_found() -> None:
-    assert violated(judged(samples(3, 2, descriptors_a_minute=3.0))) == {"descriptors a minute"}
+    assert violated(judged(samples(3, 2, descriptors_a_minute=40.0))) == {"descriptors a minute"}
 
 
 def test_an_answer_that_nobody_expects_is_a_violation_and_so_is_a_kind_that_never_came() -> None:
@@ -67,7 +67,7 @@ def test_what_is_held_at_the_end_is_a_violation() -> None:
     assert not judge(samples(1, 2), [Seen("text", 0.0, 0.1, "200")], EXPECTED, SHORT, rows).held
 
 
-@pytest.mark.parametrize(("after_s", "held"), [(0.1, True), (0.3, True), (0.34, True), (2.0, False)])
+@pytest.mark.parametrize(("after_s", "held"), [(0.1, True), (0.3, True), (9.0, True), (12.0, False)])
 def test_latency_may_drift_by_the_ratio_or_by_little(after_s: float, held: bool) -> None:
     """One slow answer in a third moves no median."""
     seen = [Seen("text", float(at), after_s if at > 60 else 0.1, "200") for at in range(90)]
@@ -79,7 +79,7 @@ def test_latency_may_drift_by_the_ratio_or_by_little(after_s: float, held: bool)
 
 def test_a_machine_that_became_slower_is_no_drift() -> None:
     looks = [replace(look, errand_s=0.005 if look.at_s < 60 else 0.02) for look in samples(1, 2)]
-    seen = [Seen("text", float(at), 0.4 if at < 60 else 2.4, "200") for at in range(120)]
+    seen = [Seen("text", float(at), 4.0 if at < 60 else 24.0, "200") for at in range(120)]
     assert judged(looks, seen).held
     assert not judged(samples(1, 2), seen).held
 
