@@ -31,7 +31,7 @@ _NO_VALUE = {
     "adaptive": "off",
     "allowed_models": "any",
 }
-_EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none"}
+_EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none", "rates": "none"}
 
 
 def check(

@@ -41,7 +41,10 @@ _UNSHOWN = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which lines are shown; ``None`` and the empty string ask for nothing. Texts are compared whole."""
+    """Which lines are shown; ``None`` and the empty string ask for nothing. Texts are compared whole.
+
+    What asks for requests leaves out other lines, and ``level`` requests; both together are shown together.
+    """
 
     tenant: str = ""
     task: str = ""
@@ -52,7 +55,7 @@ class Wanted:
     request: str = ""
     slower_ms: float | None = None
     failed: bool = False
-    level: str = "debug"
+    level: str | None = None
 
     @property
     def asks_for_exchanges(self) -> bool:
@@ -62,10 +65,9 @@ class Wanted:
 
     def takes(self, line: dict[str, Any]) -> bool:
         if line.get("event") != "exchange":
-            level = line.get("level", "info")
-            return (
-                not self.asks_for_exchanges and level in _LEVELS and _LEVELS.index(level) >= _LEVELS.index(self.level)
-            )
+            return self._takes_level(line.get("level", "info"))
+        if self.level is not None and not self.asks_for_exchanges:
+            return False
         fields = (
             (self.tenant, "tenant"), (self.task, "task"), (self.model, "model"), (self.backend, "backend"),
             (self.outcome, "outcome"), (self.code, "code"), (self.request, "request_id"),
@@ -75,6 +77,11 @@ class Wanted:
         if self.slower_ms is not None and not _number(line.get("total_ms")) >= self.slower_ms:
             return False
         return not self.failed or line.get("outcome") != "ok"
+
+    def _takes_level(self, level: object) -> bool:
+        if self.level is None:
+            return not self.asks_for_exchanges and level in _LEVELS
+        return level in _LEVELS and _LEVELS.index(str(level)) >= _LEVELS.index(self.level)
 
 
 def logs(  # noqa: PLR0913, PLR0917  # one parameter per flag
@@ -88,13 +95,13 @@ def logs(  # noqa: PLR0913, PLR0917  # one parameter per flag
     request: Annotated[str, typer.Option(help="Only the request with this id.")] = "",
     slower_ms: Annotated[float | None, typer.Option(help="Only those that took at least this long.", min=0)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only those that did not end well.")] = False,
-    level: Annotated[str, typer.Option(help="Lowest level of other lines.")] = "debug",
+    level: Annotated[str | None, typer.Option(help="Lines other than requests, from this level on.")] = None,
     stages: Annotated[bool, typer.Option("--stages", help="Tell every stage's time below a request.")] = False,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as the file is written.")] = False,
     raw: Annotated[bool, typer.Option("--json", help="Print the lines that are wanted as they are.")] = False,
 ) -> None:
     """Show the gateway's log for people: one row a request, with filters."""
-    if level not in _LEVELS:
+    if level is not None and level not in _LEVELS:
         raise fail(f"--level {level}: it must be one of {', '.join(_LEVELS)}.", code=2)
     names = files or ["-"]
     if follow and len(names) > 1:

@@ -117,6 +117,22 @@ def _whole(node: Node, unit: str, number: str, factor: str) -> int:
     return int(amount)
 
 
+def spelt(rule: RateRule) -> str:
+    """The rate as a file would write it: ``600/min burst 50``."""
+    window = next(name for name, seconds in WINDOWS_S.items() if seconds == rule.window_s)
+    rate = f"{_spelt_amount(rule.unit, rule.amount)}/{window}"
+    return rate if rule.burst is None else f"{rate} burst {_spelt_amount(rule.unit, rule.burst)}"
+
+
+def _spelt_amount(unit: str, amount: int) -> str:
+    """With the largest factor that leaves a whole number; parts of a megapixel as decimals."""
+    whole, rest = divmod(amount, _SCALES.get(unit, 1))
+    if rest:
+        return f"{whole}.{rest:06d}".rstrip("0")
+    factor = next(name for name, times in reversed(_FACTORS.items()) if whole % times == 0)
+    return f"{whole // _FACTORS[factor]}{factor}"
+
+
 @dataclass(frozen=True, slots=True)
 class Weight:
     """How large a tenant's fair share is against another's of weight 1."""

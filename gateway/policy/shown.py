@@ -5,11 +5,13 @@ Decided here: the spelling. Not decided here: what "no value" means for a key (`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
 from enum import StrEnum
 
 from gateway.policy.choose import ChooseRule
-from gateway.policy.effective import Adaptive, EngineFields, History, OnExcess
+from gateway.policy.effective import Adaptive, EngineFields, History, OnExcess, RateRule
+from gateway.policy.rates import spelt
 from gateway.types import Size
 
 
@@ -30,6 +32,8 @@ def plain(value: object) -> object:
             return {"trigger": told_triggers, "batch": value.batch, "keep_newest": value.keep_newest}
         case Size() | ChooseRule():
             return str(value)
+        case (RateRule(), *_):
+            return _rates([rule for rule in value if isinstance(rule, RateRule)])
         case dict():
             return {str(key): plain(each) for key, each in value.items()}
         case tuple() if value and all(_is_pair(item) for item in value):
@@ -37,6 +41,14 @@ def plain(value: object) -> object:
         case tuple() | list():
             return [plain(item) for item in value]
     return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _rates(rules: Sequence[RateRule]) -> dict[str, object]:
+    """By unit, in the order in which they stand: one rate, or a list of those with different windows."""
+    by_unit: dict[str, list[str]] = {}
+    for rule in rules:
+        by_unit.setdefault(rule.unit, []).append(spelt(rule))
+    return {unit: found[0] if len(found) == 1 else found for unit, found in by_unit.items()}
 
 
 def _is_pair(item: object) -> bool:

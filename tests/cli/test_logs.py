@@ -51,9 +51,13 @@ def test_only_what_is_asked_for(log: Path) -> None:
         (row,) = run("logs", str(log), *flags).out.splitlines()
         assert "too_many_images" in row
     assert run("logs", str(log), "--tenant", "nobody").out == ""
-    told = run("logs", str(log), "--level", "error").out
-    assert "backend_down" not in told
-    assert "r2" in told
+
+
+def test_a_level_asks_for_other_lines(log: Path) -> None:
+    assert run("logs", str(log), "--level", "error", "--json").out == ""
+    assert json.loads(run("logs", str(log), "--level", "warning", "--json").out) == json.loads(WARNED)
+    both = run("logs", str(log), "--level", "warning", "--failed").out.splitlines()
+    assert ["r2" in row or "backend_down" in row for row in both] == [True, True]
 
 
 def test_stages_come_with_the_longest_first(log: Path) -> None:

@@ -5,9 +5,11 @@ import re
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.policy.effective import RateRule
-from gateway.policy.rates import RATE_UNITS, Rates, Weight
+from gateway.policy.rates import RATE_UNITS, WINDOWS_S, Rates, Weight, spelt
 from gateway.policy.values import BadValue
 from gateway.quota.claim import Unit
 from tests.policy.examples import node, policy_set, problems_of
@@ -74,6 +76,22 @@ def test_rates_are_the_tenants_and_replace_what_is_inherited() -> None:
     found = ask(policies)
     assert (found.rates, found.weight) == ((RateRule("tokens", 9, 1),), 0.5)
     assert problems_of("tasks: {ocr: {rates: none}}") != []
+
+
+@given(
+    st.sampled_from(RATE_UNITS),
+    st.integers(1, 10**12),
+    st.sampled_from(sorted(WINDOWS_S.values())),
+    st.none() | st.integers(1, 10**12),
+)
+def test_a_rate_is_spelt_as_a_file_would_write_it(unit: str, amount: int, window_s: int, burst: int | None) -> None:
+    rule = RateRule(unit, amount, window_s, burst and min(amount, burst))
+    assert Rates().parse(node(yaml.safe_dump({unit: spelt(rule)}))) == (rule,)
+
+
+def test_rates_are_spelt_with_the_largest_factor() -> None:
+    assert spelt(RateRule("image_tokens", 20_000_000, DAY)) == "20M/day"
+    assert spelt(RateRule("megapixels", 2_500_000, 1, 1_000_000)) == "2.5/s burst 1"
 
 
 def test_weights_are_numbers() -> None:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from gateway.policy.effective import Adaptive, EngineFields, FieldAction, History, Mode, OnExcess
+from gateway.policy.effective import Adaptive, EngineFields, FieldAction, History, Mode, OnExcess, RateRule
 from gateway.policy.shown import plain, told
 from gateway.types import ImageFormat, Size
 
@@ -25,6 +25,10 @@ from gateway.types import ImageFormat, Size
         (((1, 8000), (21, 2000)), "{1: 8000, 21: 2000}"),
         ((("high", None), ("low", 4000)), "{high: none, low: 4000}"),
         (History(images=20, tokens=9), "{trigger: {images: 20, tokens: 9}, batch: 10, keep_newest: 4}"),
+        (
+            (RateRule("images", 600, 60, 100), RateRule("tokens", 200_000, 60), RateRule("tokens", 20_000_000, 86_400)),
+            "{images: 600/min burst 100, tokens: [200k/min, 20M/day]}",
+        ),
         (EngineFields(FieldAction.STRIP), "strip"),
         (EngineFields(FieldAction.STRIP, (("uuid", FieldAction.ALLOW),)), "{others: strip, uuid: allow}"),
     ],
