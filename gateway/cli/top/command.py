@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ from gateway.cli.top.screen import screen
 
 _TIMEOUT_S = 5.0
 _MOST_AT_ONCE = 16
+# A page has some hundred KB; what sends more, or for longer, is no gateway.
+_MOST_BYTES = 32 << 20
 _Frame = tuple[Reading, list[str]]
 
 
@@ -33,7 +36,7 @@ class Watched:
     """The admin ports, and what each said last."""
 
     def __init__(self, urls: Sequence[str], token: str | None) -> None:
-        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        headers = {} if token is None else {b"Authorization": f"Bearer {token}".encode()}
         self._client = httpx.Client(timeout=_TIMEOUT_S, headers=headers, trust_env=False)
         self._urls = urls
         self._last: dict[str, Scraped] = {}
@@ -58,22 +61,33 @@ class Watched:
 
     def _scrape(self, url: str) -> Scraped | str:
         try:
-            response = self._client.get(f"{url}/metrics")
-        except httpx.HTTPError as error:
+            with self._client.stream("GET", f"{url}/metrics") as response:
+                page = _page(response)
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             return f"no answer ({type(error).__name__})"
         if response.status_code != 200:
             return f"answered {response.status_code}"
-        samples = read_samples(response.text)
+        samples = read_samples(page)
         if not any(name.startswith("vlmgw_") for name, _ in samples):
             return "has no metrics of a gateway"
         return Scraped(time.monotonic(), samples)
+
+
+def _page(response: httpx.Response) -> str:
+    """What it says, as far as a page of metrics goes."""
+    page, stop_at_s = bytearray(), time.monotonic() + _TIMEOUT_S
+    for piece in response.iter_bytes():
+        page += piece
+        if len(page) > _MOST_BYTES or time.monotonic() > stop_at_s:
+            return ""
+    return page.decode(errors="replace")
 
 
 def top(
     admin: Annotated[
         list[str] | None, typer.Option(help="An admin port; repeat for replicas, which are added up.")
     ] = None,
-    interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.05)] = 2.0,
+    interval: Annotated[float, typer.Option(help="Seconds between looks.", min=0.05, max=86_400)] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look for one interval, then end.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per look.")] = False,
     token: Annotated[str | None, typer.Option(help="The admin token.", envvar="VLMGW_ADMIN_TOKEN")] = None,
@@ -128,6 +142,7 @@ def _show(reading: Reading, problems: list[str], *, as_json: bool) -> None:
 
 def _live(frames: Iterator[_Frame]) -> None:
     console = Console(highlight=False)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as ctrl-C: the terminal is left as it was found
     with Live(console=console, screen=True, auto_refresh=False) as live:
         for reading, problems in frames:
             size = console.size

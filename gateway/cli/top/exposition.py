@@ -1,10 +1,12 @@
 """Prometheus' text format, read back: as much of it as the gateway writes.
 
-Decided here: how a line becomes a sample. Not decided here: what samples mean (`reading`).
+Decided here: how a line becomes a sample, and that only finite numbers and printable texts do. Not decided here: what
+samples mean (`reading`).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -28,11 +30,14 @@ def read_samples(text: str) -> Samples:
         name, labels, value = found.groups()
         pairs = sorted((key, _plain(told)) for key, told in _LABEL.findall(labels or ""))
         try:
-            samples[name, tuple(pairs)] = float(value)
+            number = float(value)
         except ValueError:
             continue
+        if math.isfinite(number):
+            samples[name, tuple(pairs)] = number
     return samples
 
 
 def _plain(escaped: str) -> str:
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), escaped)
+    text = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), escaped)
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "\ufffd" for sign in text)

@@ -7,12 +7,14 @@ Prometheus' ``histogram_quantile`` does it. Not decided here: how any of it is s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.cli.top.exposition import Samples
 
 _PREFIX = "vlmgw_"
+_BOUND = re.compile(r"[+-]?(Inf|[0-9]+(\.[0-9]*)?(e[+-]?[0-9]+)?)")
 # Ends for which nobody blames a backend.
 _NO_FAILURE = frozenset({"ok", "not_its_fault"})
 
@@ -138,7 +140,8 @@ class _Sums:
         return self.gauges(name, together=together).get("", 0.0)
 
     def quantiles(self, name: str) -> Quantiles:
-        buckets = {float(le): value for le, value in self.rates(f"{name}_bucket", "le").items()}
+        rates = self.rates(f"{name}_bucket", "le")
+        buckets = {float(le): value for le, value in rates.items() if _BOUND.fullmatch(le)}
         return Quantiles(quantile(buckets, 0.5), quantile(buckets, 0.9), quantile(buckets, 0.99))
 
 

@@ -79,3 +79,27 @@ def test_who_comes_back_is_counted_from_then_on() -> None:
     assert [reading.gateways for reading, _ in told] == [1, 1, 0, 1, 1]
     assert told[3][0].requests == {"ok": 0.0}
     assert told[4][0].requests["ok"] > 0
+
+
+def test_numbers_that_are_none_do_not_end_the_look() -> None:
+    odd = 'vlmgw_backend_up{backend="a"} NaN\nvlmgw_pool_workers +Inf\nvlmgw_loop_lag_seconds_bucket{le="x"} 1\n'
+    with admin(f'vlmgw_draining NaN\nvlmgw_backend_up{{backend="b"}} 1\n{odd}') as one:
+        for flags in ((), ("--json",)):
+            ran = run("top", "--once", "--interval", "0.05", "--admin", one, *flags)
+            assert ran.code == 0
+            assert "NaN" not in ran.out
+
+
+def test_who_sends_without_end_is_no_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.cli.top.command._MOST_BYTES", 1000)
+    with admin(NOW + "# more\n" * 1000) as one:
+        ran = run("top", "--once", "--interval", "0.05", "--admin", one)
+    assert ran.code == 1
+    assert "no metrics of a gateway" in ran.out.replace("\n", " ")
+
+
+def test_a_token_of_any_language_and_a_host_that_cannot_be() -> None:
+    with admin(BEFORE, NOW) as one:
+        for addresses in (("--admin", one), ("--admin", one, "--admin", f"http://{'a' * 300}:1")):
+            ran = run("top", "--once", "--interval", "0.05", "--token", "sésame", *addresses)
+            assert (ran.code, "1 gateway" in ran.out) == (0, True)
