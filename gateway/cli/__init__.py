@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import sys
 
+from gateway.cli.footing import stand
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command that the arguments name; exits the process."""
+    stand()
     arguments = sys.argv[1:]
     if arguments[:1] == ["doctor"] and "--live" in arguments:
         # asked every few seconds, in every container: it gets by without what the commands import

@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.assembly.wiring import deployment_key
+from gateway.cli.footing import reap
 from gateway.cli.sibling import COMMAND, Part, Report
 from gateway.config.settings import ServerSettings, Settings
 from gateway.telemetry.log import JsonLog
@@ -67,6 +68,7 @@ class Supervisor:
         self._leaving = asyncio.Event()
         self._reserved: list[socket.socket] = []
         self._keepers: list[asyncio.Task[int]] = []
+        self._beginning = 0
         self.siblings: Sequence[Sibling] = [Sibling(i) for i in range(1, settings.server.processes + 1)]
         self.data_port = settings.server.port
 
@@ -160,11 +162,16 @@ class Supervisor:
             pass
         else:
             return False
+        self._beginning += 1
         try:
             await self._begin(sibling)
         except (FailedAtStart, OSError) as error:
             self._log.event("error", "process_failed", process=sibling.number, reason=str(error))
             return False
+        finally:
+            self._beginning -= 1
+            if os.getpid() == 1 and not self._beginning:  # one that begins is not known by its number yet
+                reap({each.process.pid for each in self.siblings if each.process is not None})
         self._log.event("info", "process_back", process=sibling.number)
         return True
 
