@@ -108,7 +108,7 @@ class Gateway:
         self._tokens = tokens_of(settings, self._on_issuer_failure)
         self._parsed = Parsed()
         self._tls = tls_of(settings.server)
-        self._reloader = Reloader(settings, self._load, self._log, reread)
+        self._reloader = Reloader(settings, self._load, self._log, reread, self._tls.renew if self._tls else None)
         self._tasks: list[asyncio.Task[None]] = []
         media = media_settings(settings, key)
         self._codec_backend = media.pool.codec_backend
@@ -323,10 +323,7 @@ class Gateway:
 
     async def reload(self) -> list[str]:
         """Swap in a complete new world, or change nothing and say why. Returns the problems."""
-        problems = await self._reloader.reload()
-        if not problems and self._tls is not None:
-            self._tls.renew()
-        return problems
+        return await self._reloader.reload()
 
     def _watched(self) -> list[Path]:
         files = [Path(path) for path in (self.settings.policies, self._config_file) if path is not None]

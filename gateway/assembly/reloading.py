@@ -28,12 +28,18 @@ class Reloader:
         load: Callable[[Settings, World | None], World],
         log: JsonLog,
         reread: Callable[[], Settings] | None = None,
+        renew: Callable[[], None] | None = None,
     ) -> None:
-        """Raises what ``load`` raises. ``reread`` reads the settings anew; without it they stay and files are read."""
+        """Raises what ``load`` raises. ``reread`` reads the settings anew; without it they stay and files are read.
+
+        ``renew`` takes up, on the loop, what is not in the snapshot. It may raise ValueError: a file can change again.
+        """
         self.settings = settings
         self._load = load
         self._log = log
         self._reread = reread
+        self._renew = renew
+        self._next: asyncio.Task[list[str]] | None = None
         self._one_at_a_time = asyncio.Lock()
         self.world = load(settings, None)
         self.ok = True
@@ -41,11 +47,22 @@ class Reloader:
         self.counts = {"ok": 0, "failed": 0}
 
     async def reload(self) -> list[str]:
-        """Take the next snapshot into force. Returns the problems; with any of them nothing has changed."""
+        """Take the next snapshot into force. Returns the problems; with any of them nothing has changed.
+
+        Who asks while one is under way shares the next with all who do: a thousand hangups are two reloads.
+        """
+        if self._next is None:
+            self._next = asyncio.create_task(self._reload())
+        return await asyncio.shield(self._next)
+
+    async def _reload(self) -> list[str]:
         async with self._one_at_a_time:
+            self._next = None  # what changes from here on may be read too late
             problems: list[str] = []
             try:
                 settings, world, waits = await asyncio.to_thread(self._read)
+                if self._renew is not None:
+                    self._renew()
             except (SettingsProblems, PolicyProblems) as error:
                 problems = [str(problem) for problem in error.problems]
             except ValueError as error:

@@ -114,10 +114,41 @@ async def test_reading_holds_up_no_loop_and_reloads_follow_each_other(log: JsonL
         return Settings()
 
     reloader = Reloader(Settings(), load, log, slow)
-    reloads = [asyncio.create_task(reloader.reload()) for _ in range(2)]
+    reloads = [asyncio.create_task(reloader.reload())]
     while not reading.is_set():  # noqa: ASYNC110 - set in a thread
         await asyncio.sleep(0)
+    reloads.append(asyncio.create_task(reloader.reload()))
+    await asyncio.sleep(0)
     assert active == [0], "the second waits for the first, and this loop turns"
     go_on.set()
     assert await asyncio.gather(*reloads) == [[], []]
     assert active == [0, 1]
+
+
+async def test_a_storm_of_calls_is_two_reloads(log: JsonLog) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow() -> Settings:
+        begun.set()
+        go.wait(30)
+        return Settings()
+
+    reloader = Reloader(Settings(), load, log, slow)
+    first = asyncio.create_task(reloader.reload())
+    await asyncio.to_thread(begun.wait, 30)
+    storm = [asyncio.create_task(reloader.reload()) for _ in range(100)]
+    await asyncio.sleep(0)
+    go.set()
+    assert await asyncio.gather(first, *storm) == [[]] * 101
+    assert reloader.counts == {"ok": 2, "failed": 0}
+
+
+async def test_what_can_no_longer_be_taken_up_is_a_problem_and_no_end(log: JsonLog) -> None:
+    def renew() -> None:
+        raise ValueError("server.tls_cert_file: half written")
+
+    reloader = Reloader(Settings(), load, log, None, renew)
+    before = reloader.world
+    assert await reloader.reload() == ["server.tls_cert_file: half written"]
+    assert reloader.world is before
+    assert not reloader.ok
