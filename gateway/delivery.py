@@ -110,7 +110,7 @@ async def _send(trip: Trip) -> None:
                 response = answer
             try:
                 x.watch.lap("forward")
-                further = seek_on(ask, ports.upstream, decision.backend, response.status) if seeks else None
+                further = seek_on(ask, ports.upstream, view.name, response.status, record) if seeks else None
                 if further is not None:
                     ask, views = further, ports.upstream.views()
                     continue

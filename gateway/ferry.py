@@ -138,7 +138,8 @@ async def _carry(
                 response = answer
             watch.lap("forward")
             try:
-                further = seek_on(ask, ports.upstream, decision.backend, response.status) if seeks else None
+                status, there = response.status, decision.backend
+                further = seek_on(ask, ports.upstream, there, status, record) if seeks else None
                 if further is not None:
                     ask = further
                     continue

@@ -51,15 +51,23 @@ def go_on(
     return ask, answer
 
 
-def seek_on(ask: RouteAsk, upstream: Upstream, backend: BackendName, status: int) -> RouteAsk | None:
+def seek_on(
+    ask: RouteAsk, upstream: Upstream, backend: BackendName, status: int, record: ExchangeRecord
+) -> RouteAsk | None:
     """Where to look next for a kept response that nobody here remembers (another replica's, or from before a restart).
 
     A 404 is the proof that the backend has it not and ran nothing. None when it was found, or everybody was asked.
+    Raises NoBackend where somebody refused before it could tell: the response may be there, and asking again may help.
     """
     if status != _NOT_FOUND:
         return None
     further = replace(ask, excluded=ask.excluded | {backend})
-    return further if is_left(upstream, further) else None
+    if is_left(upstream, further):
+        return further
+    if record.retry_reasons:
+        detail = f"who may keep the response refused: {', '.join(record.retry_reasons)}"
+        raise NoBackend(detail=detail, retry_after_s=_COME_BACK_S)
+    return None
 
 
 def told(refusal: NotTaken) -> BackendFailed:

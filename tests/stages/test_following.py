@@ -7,7 +7,7 @@ import json
 import pytest
 
 from gateway.dialects import dialect_of
-from gateway.errors import ResponseNotFound
+from gateway.errors import NoBackend, ResponseNotFound
 from gateway.ferry import ferry
 from gateway.journey import travel
 from gateway.policy.policyset import DEFAULT_TENANT
@@ -128,3 +128,9 @@ def test_a_conversation_that_nobody_keeps_is_the_engines_own_404() -> None:
     assert (scene.client.status, scene.client.refusals) == (404, [])
     assert len(scene.upstream.sent) == 2
     assert len(gone_on(GONE, MADE, keeper="a").upstream.sent) == 1, "who keeps it says so itself"
+
+
+def test_who_may_keep_it_but_refused_makes_it_not_gone() -> None:
+    busy = Answer(503, refusal="refused")
+    assert isinstance(gone_on(busy, GONE).client.refusals[0], NoBackend)
+    assert gone_on(busy, MADE).client.status == 200
