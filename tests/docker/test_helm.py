@@ -123,16 +123,20 @@ _WRONG = (
     ("config: {backends: null}", "names no engine"),
     ("discovery: {enabled: true}", "names no Service"),
     ("secret: {create: true}", "adminToken"),
+    ("autoscaling: {minReplicas: 5, maxReplicas: 2}", "maxReplicas"),
+    ("networkPolicy: {enginesTo: []}", "enginesTo"),  # to nobody would be to everybody
+    ("extraEnv: [{name: VLMGW_SERVER_DRAIN_TIMEOUT_S, value: '600'}]", "VLMGW_SERVER_DRAIN_TIMEOUT_S"),
 )
 _QUIET = "restartOnChange: false"
 _LOUD = "restartOnChange: true"
+_BARE = "resources: {requests: {cpu: null}}\nexistingConfigSecret: mine\nconfig: null"
 _CHANGED = "\nconfig: {log: {level: debug}}"
 
 
 @cache
 def _answers() -> dict[str, dict[str, Any]]:
     """What Helm says of other values than those in the chart's folder, asked together."""
-    texts = [*(values for values, _ in _WRONG), _QUIET, _QUIET + _CHANGED, _LOUD, _LOUD + _CHANGED]
+    texts = [*(values for values, _ in _WRONG), _QUIET, _QUIET + _CHANGED, _LOUD, _LOUD + _CHANGED, _BARE]
     return dict(zip(texts, ask_helm(*texts, name="second", namespace="elsewhere"), strict=True))
 
 
@@ -178,6 +182,14 @@ def test_a_changed_setting_restarts_pods_only_where_that_is_wanted() -> None:
 
     assert pod(_QUIET) == pod(_QUIET + _CHANGED)
     assert pod(_LOUD) != pod(_LOUD + _CHANGED)
+
+
+def test_a_pod_without_a_cpu_request_is_told_no_number_of_workers() -> None:
+    def told(values: str) -> set[str]:
+        pod = next(documents(_answers()[values]["files"]["vlm-gateway/templates/deployment.yaml"]))["spec"]["template"]
+        return {each["name"] for each in pod["spec"]["containers"][0]["env"]}
+
+    assert told(_QUIET) - told(_BARE) == {"VLMGW_MEDIA_WORKERS"}, "the downward API would say 0"
 
 
 @pytest.mark.parametrize("values", VALUES)

@@ -18,15 +18,18 @@
     secretKeyRef:
       name: {{ include "gateway.secret" . }}
       key: identity-secret
+{{- /* Of none the downward API makes 0, with which the gateway does not start. */}}
+{{- if dig "requests" "cpu" (dig "limits" "cpu" "" (.Values.resources | default dict)) (.Values.resources | default dict) }}
 - name: VLMGW_MEDIA_WORKERS
   valueFrom:
     resourceFieldRef:
       resource: requests.cpu
       divisor: "1"
+{{- end }}
 {{- with .Values.redis }}
 {{- if .enabled }}
 - name: VLMGW_REDIS_URL
-  value: {{ .url }}
+  value: {{ .url | quote }}
 {{- if ne .mode "standalone" }}
 - name: VLMGW_REDIS_MODE
   value: {{ .mode }}
@@ -52,6 +55,11 @@
   value: /etc/vlm-gateway-tls/tls.crt
 - name: VLMGW_SERVER_TLS_KEY_FILE
   value: /etc/vlm-gateway-tls/tls.key
+{{- end }}
+{{- range .Values.extraEnv }}
+{{- if has .name (list "VLMGW_SERVER_SETTLE_S" "VLMGW_SERVER_DRAIN_TIMEOUT_S" "VLMGW_SERVER_PORT" "VLMGW_SERVER_ADMIN_PORT" "VLMGW_SERVER_PROCESSES") }}
+{{- fail (printf "extraEnv: %s: the pod's ports and grace period would not follow; see config.server and drain" .name) }}
+{{- end }}
 {{- end }}
 {{- with .Values.extraEnv }}
 {{ toYaml . }}

@@ -49,7 +49,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* gateway.yaml, with the policies' folder where there are any. */}}
 {{- define "gateway.config" -}}
-{{- $config := deepCopy .Values.config -}}
+{{- $config := deepCopy (.Values.config | default dict) -}}
 {{- if include "gateway.policiesConfigMap" . -}}
 {{- $_ := set $config "policies" "policies" -}}
 {{- end -}}
@@ -72,7 +72,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 
 {{/* Settling, draining and a margin, in whole seconds. */}}
 {{- define "gateway.graceSeconds" -}}
-{{- $server := .Values.config.server | default dict -}}
+{{- $server := (.Values.config | default dict).server | default dict -}}
 {{- $settle := .Values.drain.settleSeconds -}}
 {{- $drain := .Values.drain.timeoutSeconds -}}
 {{- if not .Values.existingConfigSecret -}}
