@@ -3,20 +3,17 @@
     GatewayError                    code, status, blame, public message, private detail, Retry-After
     |- Rejected                     blame client: the request itself is at fault, sending it again will not help
     |   |- Malformed 400            NotJson, TooComplex, InvalidRequest, UnsupportedEncoding 415
-    |   |- Unauthenticated 401      |- NotPermitted 403    |- ModelNotFound 404
-    |   |- RouteNotFound 404        |- MethodNotAllowed 405      |- ResponseNotFound 404
-    |   |- BodyTooLarge 413             |- HeaderTooLarge 431
+    |   |- Unauthenticated 401, NotPermitted 403, ModelNotFound 404, RouteNotFound 404, ResponseNotFound 404
+    |   |- MethodNotAllowed 405, BodyTooLarge 413, HeaderTooLarge 431
     |   |- LimitExceeded 400        TooManyImages, ImageTooLarge, TooManyTokens, ContextTooLong, AspectRatioExceeded,
     |   |                           TooManyMedia, MediumTooLarge, MediumTooLong
     |   |- BadMedia 400             Undecodable, UnsupportedFormat 415, SourceBlocked 403, SourceFailed 424,
     |   |                           SourceTooLarge 413, MediumUndecodable, MediumUnsupported 415
     |   `- DialectNotSupported 501
-    |- Exhausted 429                blame tenant: budgets and rates          KvBudgetExhausted, InFlightExhausted,
-    |                                                                        RateExceeded
-    |- Overloaded 503               blame gateway          PoolSaturated, BodyMemoryExhausted, BackendsFull, Draining
-    |- BackendFailed                blame backend                            NoBackend 503, BackendUnreachable 502,
-    |                                                                        BackendLost 502, BackendTimeout 504
-    `- GatewayBug 500               blame gateway                            ImageWorkerLost
+    |- Exhausted 429                blame tenant: KvBudgetExhausted, InFlightExhausted, RateExceeded
+    |- Overloaded 503              blame gateway: PoolSaturated, BodyMemoryExhausted, BackendsFull, Draining, DrainEnded
+    |- BackendFailed 502            blame backend: NoBackend 503, BackendUnreachable, BackendLost, BackendTimeout 504
+    `- GatewayBug 500               blame gateway: ImageWorkerLost
 
 Decided here: code, status, blame and the words a client may read. Not decided here: how a dialect spells an error,
 and when anything is raised. The public message never holds a payload, an address, a path or a library's own text;
@@ -51,8 +48,7 @@ class GatewayError(Exception):
     code: ClassVar[str] = "gateway_error"
     status: ClassVar[int] = 500
     blame: ClassVar[Blame] = Blame.GATEWAY
-    # The error type in OpenAI's vocabulary, which its SDKs and most tools key on.
-    openai_type: ClassVar[str] = "api_error"
+    openai_type: ClassVar[str] = "api_error"  # OpenAI's vocabulary, which its SDKs and most tools key on
     summary: ClassVar[str] = "The gateway failed."
     # Tells the official SDKs not to repeat a request that cannot succeed (header x-should-retry).
     should_retry: ClassVar[bool | None] = None
@@ -332,6 +328,12 @@ class BackendsFull(Overloaded):
 class Draining(Overloaded):
     code = "draining"
     summary = "The gateway is shutting down."
+
+
+class DrainEnded(Overloaded):
+    code = "drain_ended"
+    summary = "The gateway had to end before this answer did."
+    should_retry = False  # it may have run
 
 
 class BackendFailed(GatewayError):

@@ -51,6 +51,7 @@ class HttpClient:
         self._is_closing = is_closing
         self._dress = dress
         self._response: web.StreamResponse | None = None
+        self._finished = False
         self._invited = False
         self._boundary: EventBoundary | None = None
         self._beat: asyncio.Task[None] | None = None
@@ -146,11 +147,17 @@ class HttpClient:
     async def finish(self) -> None:
         self.close()
         if self._response is not None:
+            self._finished = True
             await self._response.write_eof()
 
     async def refuse(self, error: GatewayError) -> None:
-        """Answer with an error: as a response of its own, as a stream's last event, or by cutting what is half sent."""
+        """Answer with an error: as a response of its own, as a stream's last event, or by cutting what is half sent.
+
+        A whole answer stays as it is: cut while its last bytes went out.
+        """
         self.close()
+        if self._finished:
+            return
         request_id = self._head.request_id
         if self._response is None:
             told = error_headers(error, request_id)

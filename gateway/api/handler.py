@@ -107,6 +107,7 @@ class DataHandler:
     def __init__(self, edge: Edge) -> None:
         self._edge = edge
         self._uploads = Uploads(edge.slab, edge.upload_grace_s)
+        self._connections: set[asyncio.Task[object]] = set()  # with a request in hand
         self._dresses = edge.cors is not None or (edge.forwarding is not None and edge.forwarding.via is not None)
 
     def _dress(self, request: web.BaseRequest) -> Callable[[HeaderList], HeaderList]:
@@ -143,12 +144,24 @@ class DataHandler:
             is_closing=edge.is_draining,
             dress=self._dress(request) if self._dresses else None,
         )
+        connection = asyncio.current_task()
+        assert connection is not None, "aiohttp calls from a task"
+        self._connections.add(connection)
         try:
             await self._answer(client, route, dialect)
         finally:
+            self._connections.discard(connection)
             client.close()
         assert client.response is not None, "every branch answers"
         return client.response
+
+    async def cut(self, within_s: float) -> None:
+        """End what is still going on, each exchange with an error of its own, as far as clients take that in time."""
+        connections = list(self._connections)
+        for connection in connections:
+            connection.cancel()
+        if connections:
+            await asyncio.wait(connections, timeout=within_s)
 
     async def _answer(self, client: HttpClient, route: Route | None, dialect: Dialect) -> None:
         edge, head = self._edge, client.head

@@ -19,7 +19,8 @@ from gateway.api.unix_socket import UnixListener
 
 # One readable chunk per body read: asyncio hands over up to 256 KiB at once.
 READ_BUFFER_BYTES = 512 * 1024
-# How long cut exchanges may take to clean up, twice: aiohttp waits, cancels, waits. It takes 0 for no limit at all.
+# How long cut exchanges may take to say so and clean up, then twice more: aiohttp waits, cancels, waits. It takes 0 for
+# no limit at all.
 CUT_TIMEOUT_S = 0.1
 # Connections that may wait to be accepted.
 BACKLOG = 1024
@@ -109,7 +110,8 @@ class DataServer:
         return sum(transport.get_write_buffer_size() for transport in transports if transport is not None)
 
     async def stop(self) -> None:
-        """Close what is left, at once."""
+        """End what is left, at once: exchanges with their error, then connections."""
+        await self._handler.cut(CUT_TIMEOUT_S)
         if self._runner is not None:
             await self._runner.cleanup()
         if self._unix is not None:

@@ -16,6 +16,8 @@ from typing import cast
 from gateway.errors import (
     BackendFailed,
     Blame,
+    DrainEnded,
+    Draining,
     Exhausted,
     GatewayBug,
     GatewayError,
@@ -155,8 +157,13 @@ async def conclude(client: Client, ports: Ports, record: ExchangeRecord, stages:
     except Exception:
         record.outcome = "bug"
         raise
-    except BaseException:  # cancelled: the client left, or the drain's time is over
+    except (GeneratorExit, KeyboardInterrupt, SystemExit):
         record.outcome = "client_gone"
+        raise
+    except BaseException:  # cancelled: the client left, or the drain's time is over and it shall hear of that
+        record.outcome = "client_gone"
+        if not client.left:
+            await refuse(client, record, DrainEnded() if record.attempts else Draining())
         raise
     finally:
         record.ended_s = ports.clock.now_s()

@@ -278,22 +278,36 @@ async def is_unready(gateway: Running) -> bool:
     return (await gateway.admin.get("/readyz")).status_code == 503
 
 
-async def test_the_second_signal_cuts_what_is_left() -> None:
+async def test_the_second_signal_cuts_what_is_left_and_says_so() -> None:
+    """Before the answer as an error of its own, between events as the stream's last one; nobody shall send it again."""
+
     async def never(exchange: Exchange) -> None:
         await exchange.read_body()
+        if b'"stream"' in exchange.body:
+            await exchange.send(EVENTS + chunk(b"data: {}\n\n"))
         await exchange.left()
         exchange.writer.close()
 
     async with running(never, **{"server.settle_s": 3600}) as gateway:
         pending = asyncio.create_task(gateway.chat())
-        await until(lambda: reserved(gateway, True))
+        body = httpx.Request("POST", "http://x", json=chat_body(stream=True)).content
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.data_port)
+        writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        begun = await reader.readuntil(b"data: {}\n\n")
+        assert begun.startswith(b"HTTP/1.1 200 ")
+        await until(lambda: len(gateway.engine.exchanges) >= 2)
         await gateway.admin.post("/-/drain")
         await until(lambda: is_unready(gateway))
         assert not gateway.life.done()
         gateway.gateway.ask_drain()
         assert not await gateway.life
-        assert isinstance(await asyncio.gather(pending, return_exceptions=True), list)
-        assert isinstance(pending.exception(), httpx.TransportError)
+        answer = await pending
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "drain_ended")
+        assert answer.headers["x-should-retry"] == "false"
+        rest = await reader.read()
+        assert b'"drain_ended"' in rest
+        assert rest.endswith(b"0\r\n\r\n")
+        writer.close()
 
 
 async def test_reload_takes_over_everything_or_nothing(tmp_path: Path) -> None:

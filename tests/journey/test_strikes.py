@@ -41,9 +41,11 @@ def check_the_end(scene: Scene, came: Ride, blow: BaseException | None) -> None:
     assert record.ended_s is not None
     assert record.ended_s >= record.started_s
     assert client.finished + len(client.refusals) <= 1 or came.trail[-1] == "client.refuse"
-    if isinstance(blow, asyncio.CancelledError):
+    if isinstance(blow, asyncio.CancelledError):  # cut by a drain: nobody left
         assert came.escaped is blow
-        assert record.outcome == "client_gone"
+        assert record.outcome == "shed"
+        assert record.code == ("drain_ended" if record.attempts else "draining")
+        assert [error.code for error in client.refusals][-1:] == [record.code]
         return
     if came.escaped is not None:
         # Not even the refusal could be written: for the HTTP server to log and to cut the connection.
@@ -73,6 +75,19 @@ def test_struck_at_any_await_nothing_stays_open(name: str, blow: str) -> None:
         error = BLOWS[blow]()
         scene, came = ride(SETTINGS[name], number, error)
         check_the_end(scene, came, error)
+
+
+@pytest.mark.parametrize("name", ["text", "streaming"])
+def test_who_left_is_told_nothing(name: str) -> None:
+    for number, label in enumerate(ride(SETTINGS[name])[1].trail):
+        blow = asyncio.CancelledError()
+        scene = SETTINGS[name].scene()
+        scene.client.left = True
+        came = drive(travel(scene.client, OpenAIChat(), scene.ports, SETTINGS[name].world()), number, blow)
+        assert came.escaped is blow, label
+        assert scene.books.still_open == []
+        assert scene.client.refusals == []
+        assert scene.record.outcome == "client_gone"
 
 
 @pytest.mark.parametrize("error", ALL_ERRORS, ids=lambda error: error.code)

@@ -130,11 +130,19 @@ def test_a_client_that_left_gets_no_answer() -> None:
     assert (scene.record.outcome, len(scene.client.refusals)) == ("bug", 1)
 
 
-@pytest.mark.parametrize("error", [asyncio.CancelledError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("error", [asyncio.CancelledError(), KeyboardInterrupt(), GeneratorExit()])
 def test_what_is_no_error_of_the_exchange_goes_on_up(error: BaseException) -> None:
-    scene, came = concluded(error)
+    scene, came = concluded(error, left=True)
     assert came.escaped is error
     assert (scene.record.outcome, scene.client.refusals) == ("client_gone", [])
+
+
+def test_whom_a_drain_cuts_hears_of_it() -> None:
+    error = asyncio.CancelledError()
+    scene, came = concluded(error)
+    assert came.escaped is error
+    assert [refusal.code for refusal in scene.client.refusals] == ["draining"]
+    assert (scene.record.outcome, scene.record.code) == ("shed", "draining")
 
 
 @pytest.mark.parametrize("error", all_errors(), ids=lambda error: error.code)
