@@ -51,7 +51,7 @@ def test_blame_is_decided_once_per_branch(error: type[GatewayError]) -> None:
 
 def test_what_may_have_run_is_not_sent_again_by_an_sdk() -> None:
     forbidden = {error.code for error in ERRORS if error.should_retry is False}
-    assert forbidden == {"backend_lost", "backend_timeout", "image_worker_lost"}
+    assert forbidden == {"backend_lost", "backend_timeout", "drain_ended", "image_worker_lost"}
 
 
 def test_the_tree_is_listed_from_the_root_down() -> None:
