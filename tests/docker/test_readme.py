@@ -112,7 +112,11 @@ def test_scripts_are_there(block: str) -> None:
     for words in commands(block):
         if words[0] == "make":
             planned = subprocess.run(
-                ["make", "--dry-run", words[1]], cwd=ROOT, capture_output=True, text=True, check=True
+                ["make", "--dry-run", "--no-print-directory", words[1]],
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             words = planned.stdout.splitlines()[-1].split()  # noqa: PLW2901  # what make would run
         assert (ROOT / words[0]).stat().st_mode & 0o111

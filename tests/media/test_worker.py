@@ -85,7 +85,7 @@ async def test_a_worker_is_confined(kit: Any, start_pool: Any) -> None:
 
 async def test_a_spare_yields_to_others_from_its_start(kit: Any, start_pool: Any, until: Any) -> None:
     pool = await start_pool(workers=1, spare_workers=1)
-    await until(lambda: pool.facts().workers == 2)
+    await until(lambda: len(pool._crew.workers) == 2 and all(worker.ready for worker in pool._crew.workers))
     for each in pool._crew.workers:
         assert os.getpriority(os.PRIO_PROCESS, each.process.pid) >= PoolSettings().worker_nice
 
