@@ -63,7 +63,8 @@ class HttpClient:
 
     @property
     def started(self) -> bool:
-        return self._response is not None
+        """A head that still waits for its body has not begun anything: an error may take its place."""
+        return self._response is not None and not self._is_unsent()
 
     @property
     def response(self) -> web.StreamResponse | None:
@@ -150,6 +151,9 @@ class HttpClient:
             self._finished = True
             await self._response.write_eof()
 
+    def _is_unsent(self) -> bool:
+        return isinstance(self._response, Relayed) and self._response.is_unsent
+
     async def refuse(self, error: GatewayError) -> None:
         """Answer with an error: as a response of its own, as a stream's last event, or by cutting what is half sent.
 
@@ -159,6 +163,9 @@ class HttpClient:
         if self._finished:
             return
         request_id = self._head.request_id
+        if isinstance(self._response, Relayed) and self._response.is_unsent:
+            self._response.withdraw()
+            self._response = None
         if self._response is None:
             told = error_headers(error, request_id)
             self._response = response = web.Response(
@@ -173,7 +180,9 @@ class HttpClient:
             await response.prepare(self._request)
             await response.write_eof()
         elif self._boundary is not None and self._boundary.here:
-            self._response.force_close()
+            if not self._request.content.is_eof():
+                self._response.force_close()
+            # Else the connection stays what its head said: who trusts that may have sent the next request already.
             await self._response.write(self._dialect.stream_error(error, request_id))
             await self._response.write_eof()
         else:

@@ -48,6 +48,18 @@ class Relayed(web.StreamResponse):
             writer.send_headers()
         return writer
 
+    @property
+    def is_unsent(self) -> bool:
+        """Whether nobody has seen anything of it yet: its head still waits for the body."""
+        writer = self._payload_writer
+        return self._waits and isinstance(writer, StreamWriter) and bool(writer._headers_buf)  # noqa: SLF001  # as above
+
+    def withdraw(self) -> None:
+        """Let another response be sent in place of one that is unsent."""
+        assert self._req is not None, "it was prepared"
+        protocol = self._req.protocol
+        self._req._payload_writer = StreamWriter(protocol, protocol._loop)  # noqa: SLF001  # where responses take it
+
     def _lines(self, request: web.BaseRequest, writer: StreamWriter) -> list[str]:
         """The head's lines; how the body is framed is told to ``writer``, too."""
         version = request.version
