@@ -220,6 +220,7 @@ def test_a_drain_lets_a_stream_finish(engine: Engine) -> None:
 
 
 def test_a_second_signal_ends_at_once(engine: Engine) -> None:
+    """A stream ends in the error that says so, or is cut where its reader is too slow to be told: never as if whole."""
     with Gateway("--backend", engine.url, "--pool", "1") as gateway:
         with httpx.stream(**endless(gateway, "no end"), timeout=60, trust_env=False) as stream:
             chunks = stream.iter_raw()
@@ -227,8 +228,13 @@ def test_a_second_signal_ends_at_once(engine: Engine) -> None:
             gateway.signal(signal.SIGTERM)
             gateway.line(lambda line: line.get("event") == "draining", "the drain's begin")
             gateway.signal(signal.SIGTERM)
-            with pytest.raises(httpx.HTTPError):
-                list(chunks)
+            told, is_cut = b"", False
+            try:
+                for chunk in chunks:
+                    told += chunk
+            except httpx.HTTPError:
+                is_cut = True
+            assert is_cut or b'"drain_ended"' in told.rpartition(b"data: ")[2]
         assert gateway.wait() == 1
         assert "Traceback" not in gateway.said
     until(lambda: engine.state()["in_flight"] == 0, "an engine without the request")
