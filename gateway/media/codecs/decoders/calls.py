@@ -15,5 +15,6 @@ def call(name: str, decode: Callable[..., Any], data: bytes | NDArray[np.uint8],
     """Decode. Raises Undecodable (the data is cut or damaged), MemoryError."""
     try:
         return decode(data, **options)
+    # What libraries raise for damage; the last is how some say that a damaged header asks for what they do not have.
     except (RuntimeError, ValueError, IndexError, TypeError, OverflowError, NotImplementedError) as error:
         raise Undecodable(f"The {name}'s data is cut or damaged.", detail=str(error)) from error
