@@ -95,7 +95,8 @@ def stretch(prometheus: Prometheus, at_s: float, window_s: int) -> float:
     Prometheus carries the slope between a window's first and last sample on towards the window's ends, never past them.
     """
     scrapes = prometheus.query(f'up{{job="vlm-gateway"}}[{window_s}s]', at_s)
-    return max(window_s / (each["values"][-1][0] - each["values"][0][0]) for each in scrapes)
+    spans_s = [float(each["values"][-1][0]) - float(each["values"][0][0]) for each in scrapes]
+    return window_s / min(spans_s)
 
 
 def headline_complaints(prometheus: Prometheus, at_s: float, window_s: int) -> Iterator[str]:
