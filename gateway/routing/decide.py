@@ -12,8 +12,8 @@ from heapq import nsmallest
 
 from gateway.errors import NoBackend
 from gateway.routing.ask import Ahead, Decision, Profile, RouteAsk
-from gateway.routing.field import bounded, field_of, shortlist
-from gateway.routing.filters import FILTERS
+from gateway.routing.field import ALL_OF, bounded, field_of, shortlist, shortlist_passing
+from gateway.routing.filters import BY_KIND, BY_REQUEST, Filter
 from gateway.routing.holding import Holdings
 from gateway.routing.pickers import Pick, pick
 from gateway.routing.scorers import SCORERS, Field
@@ -31,8 +31,7 @@ def decide(
     if not views:
         raise NoBackend(retry_after_s=profile.retry_after_s)
     notes: list[str] = []
-    left = _filtered(views, ask, profile, notes)
-    listed = shortlist(left, ask, holdings)
+    left, listed = _candidates(views, ask, holdings, profile, notes)
     whole = field_of(listed, ask, holdings, profile)
     if len(listed) == 1:
         return _decision(whole, Pick(0, "only_one"), lambda: (*notes, f"picker: only_one -> {listed[0].name}"))
@@ -40,12 +39,33 @@ def decide(
     costs_s = _costs_s(field)
     others_hold = field.views is not whole.views and any(holding.images for holding in whole.holdings)
     picked = pick(field, costs_s, others_hold=others_hold)
-    return _decision(field, picked, _telling(notes, len(left), whole, field, costs_s, picked))
+    return _decision(field, picked, _telling(notes, left, whole, field, costs_s, picked))
 
 
-def _filtered(views: Sequence[BackendView], ask: RouteAsk, profile: Profile, notes: list[str]) -> Sequence[BackendView]:
+def _candidates(
+    views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings, profile: Profile, notes: list[str]
+) -> tuple[int, Sequence[BackendView]]:
+    """Of how many the field is made, and the field. If one backend passes every filter, none refuses or is skipped."""
+    left = _filtered(views, BY_KIND, ask, profile, notes)
+    if len(left) > ALL_OF and ask.keeper is None:
+        listed = shortlist_passing(left, ask, holdings, lambda few: _passing(few, ask))
+        if listed:
+            return len(left), listed
+    left = _filtered(left, BY_REQUEST, ask, profile, notes)
+    return len(left), shortlist(left, ask, holdings)
+
+
+def _passing(views: Sequence[BackendView], ask: RouteAsk) -> Sequence[BackendView]:
+    for rule in BY_REQUEST:
+        views = rule.narrow(views, ask)
+    return views
+
+
+def _filtered(
+    views: Sequence[BackendView], rules: Sequence[Filter], ask: RouteAsk, profile: Profile, notes: list[str]
+) -> Sequence[BackendView]:
     left = views
-    for rule in FILTERS:
+    for rule in rules:
         kept = rule.narrow(left, ask)
         if len(kept) == len(left):
             continue

@@ -4,17 +4,17 @@ bound.
 Decided here: which few of very many backends are compared, whose pace is assumed for one that was not observed yet, and
 the bound. In a large fleet those who hold something, the content's first homes and a sample of the others stand for
 all: the best of two dozen picked at random is nearly the best of a thousand (Mitzenmacher 2001), and to look at each is
-a millisecond.
+a millisecond. So they are picked first and filtered then, unless too few of them pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import nlargest
 
 from gateway.routing.ask import Profile, RouteAsk
-from gateway.routing.hashing import first, spread, weights
+from gateway.routing.hashing import Roll, first, mixed, roll, spread
 from gateway.routing.holding import NOTHING, Believed, Holdings
 from gateway.routing.pace import TokenPace
 from gateway.routing.reuse import known_to_others
@@ -24,6 +24,8 @@ from gateway.types import BackendView
 # Fleets up to this size are compared whole.
 ALL_OF = 48
 HOMES, SAMPLE, HOLDERS = 4, 24, 48
+# Of those picked before the filters so many homes are looked at, and so many of the sample must pass.
+_HOMES_LOOKED_AT, _SAMPLE_LEAST = 8, 12
 # A patch of the vision encoder against a token of prefill, by the seeds of `ask.Profile`.
 PATCHES_PER_TOKEN = 5
 # A token of output against one of prefill: a step of 20 ms for some 32 requests is 0.6 ms each. How long an answer gets
@@ -35,19 +37,52 @@ HOME_SPARE = 32
 
 def shortlist(views: Sequence[BackendView], ask: RouteAsk, holdings: Holdings) -> Sequence[BackendView]:
     """Those of ``views`` that are worth comparing, in their order; all of a small fleet."""
-    count = len(views)
-    if count <= ALL_OF:
+    if len(views) <= ALL_OF:
         return views
-    chosen: set[int] = set()
-    if holdings:
-        chosen.update([index for index, view in enumerate(views) if view.name in holdings][:HOLDERS])
-    key = ask.key.content
-    if key is not None:
-        weighed = weights(views, key)
-        chosen.update(nlargest(HOMES, range(count), key=weighed.__getitem__))
-    start = spread(ask.request_id.encode("utf-8", "surrogatepass")) % count
-    chosen.update([(start + number * count // SAMPLE) % count for number in range(SAMPLE)])
+    fleet = roll(tuple([view.name for view in views]))
+    chosen = {*_holders(fleet, holdings), *_homes(fleet, ask, HOMES), *_sample(len(views), ask)}
     return [views[index] for index in sorted(chosen)]
+
+
+def shortlist_passing(
+    views: Sequence[BackendView],
+    ask: RouteAsk,
+    holdings: Holdings,
+    narrow: Callable[[Sequence[BackendView]], Sequence[BackendView]],
+) -> Sequence[BackendView]:
+    """The shortlist of those that ``narrow`` would leave of a large fleet, without showing it everybody.
+
+    Nobody where too few of those looked at pass to stand for all that do.
+    """
+    fleet = roll(tuple([view.name for view in views]))
+    holders, sample = _holders(fleet, holdings), _sample(len(views), ask)
+    homes = _homes(fleet, ask, _HOMES_LOOKED_AT)
+    looked_at = [views[index] for index in sorted({*holders, *homes, *sample})]
+    passing = {fleet.places[view.name] for view in narrow(looked_at)}
+    good_homes = [index for index in homes if index in passing][:HOMES]
+    good_sample = passing.intersection(sample)
+    if len(good_homes) < min(HOMES, len(homes)) or len(good_sample) < _SAMPLE_LEAST:
+        return ()
+    return [views[index] for index in sorted(good_sample.union(good_homes, passing.intersection(holders)))]
+
+
+def _holders(fleet: Roll, holdings: Holdings) -> list[int]:
+    places = fleet.places
+    return sorted([places[name] for name in holdings if name in places])[:HOLDERS]
+
+
+def _homes(fleet: Roll, ask: RouteAsk, most: int) -> list[int]:
+    """The content's first homes in their order; none without content."""
+    key = ask.key.content
+    if key is None:
+        return []
+    weighed = mixed(fleet.seeds, key)
+    return [weighed.index(weight) for weight in nlargest(most, weighed)]
+
+
+def _sample(count: int, ask: RouteAsk) -> list[int]:
+    start = spread(ask.request_id.encode("utf-8", "surrogatepass")) % count
+    return [(start + number * count // SAMPLE) % count for number in range(SAMPLE)]
 
 
 def work_tokens(prefill_tokens: int, patches: int, output_tokens: int) -> int:

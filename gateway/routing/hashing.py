@@ -7,7 +7,8 @@ a millisecond: both sides are spread evenly before (xxh3), and the product's hig
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import xxhash
@@ -34,12 +35,28 @@ def spread(key: bytes) -> int:
     return xxhash.xxh3_64_intdigest(key)
 
 
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A large fleet in its order: each backend's share of a weight, and where each stands."""
+
+    seeds: Sequence[int]
+    places: Mapping[BackendName, int]
+
+
+@lru_cache(maxsize=16)
+def roll(names: tuple[BackendName, ...]) -> Roll:
+    """Made once for a fleet, or for each kind of backends in it, until it changes."""
+    return Roll(tuple([_seed(name) for name in names]), {name: place for place, name in enumerate(names)})
+
+
 def weights(views: Sequence[BackendView], spread_key: int) -> list[int]:
     """A 64-bit weight of each backend for one key, the same on every machine."""
-    seed = _seed
-    return [
-        ((mixed := (seed(view.name) ^ spread_key) * _FACTOR & _MASK) ^ mixed >> 32) * _FACTOR & _MASK for view in views
-    ]
+    return mixed([_seed(view.name) for view in views], spread_key)
+
+
+def mixed(seeds: Sequence[int], spread_key: int) -> list[int]:
+    """The weights of backends with these seeds."""
+    return [((mix := (seed ^ spread_key) * _FACTOR & _MASK) ^ mix >> 32) * _FACTOR & _MASK for seed in seeds]
 
 
 def first(views: Sequence[BackendView], spread_key: int) -> int:

@@ -63,7 +63,7 @@ ASKS = st.builds(
 
 
 _NAMES = st.lists(st.sampled_from("abcdef"), min_size=1, unique=True)
-_FACTS = st.fixed_dictionaries(
+_FACTS: st.SearchStrategy[dict[str, object]] = st.fixed_dictionaries(
     {
         "models": st.sampled_from([(), ("m",), ("n", "m")]),
         "healthy": st.booleans(),
@@ -84,6 +84,11 @@ _FACTS = st.fixed_dictionaries(
         "encoder_tokens": st.sampled_from([None, 16_384]),
     }
 )
+
+
+def facts_of_a_backend() -> st.SearchStrategy[dict[str, object]]:
+    """One that may be in any state."""
+    return _FACTS
 
 
 @st.composite

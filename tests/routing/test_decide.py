@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from gateway.errors import GatewayError, InvalidRequest, ModelNotFound, NoBackend
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
+from gateway.routing.field import ALL_OF
 from gateway.routing.filters import FILTERS
 from gateway.routing.hashing import ranked
 from gateway.routing.holding import Holding, RouteKey
 from gateway.types import BackendName, BackendView
-from tests.routing.fields import ASKS, NOTHING, asking, fleets, holding, view
+from tests.routing.fields import ASKS, NOTHING, asking, facts_of_a_backend, fleets, holding, view
 
 IMAGE = b"0123456789abcdef"
 
@@ -98,6 +99,36 @@ def test_removing_a_backend_moves_only_its_own_images(fleet: list[BackendView], 
         rest = [one for one in fleet if one is not gone]
         if rest and gone.name != home:
             assert decide(rest, ask, NOTHING).backend == home
+
+
+@given(ASKS, st.lists(facts_of_a_backend(), min_size=1, max_size=4), st.integers(ALL_OF + 1, 90))
+def test_in_a_large_fleet_the_few_that_are_looked_at_stand_for_all(
+    ask: RouteAsk, kinds: list[dict[str, object]], count: int
+) -> None:
+    fleet = [view(f"b{number}", **kinds[number % len(kinds)]) for number in range(count)]
+    left = fleet
+    for rule in FILTERS:
+        left = list(rule.narrow(left, ask)) or left
+    try:
+        decision = decide(fleet, ask, NOTHING)
+    except GatewayError as refusal:
+        with pytest.raises(type(refusal)):
+            decide(fleet[: len(kinds)], ask, NOTHING)
+        return
+    assert decision.backend in {one.name for one in left}
+    assert decision.reason in {"only_one", "least_loaded", "rendezvous"}
+
+
+def test_where_few_of_a_large_fleet_pass_they_are_found_all_the_same() -> None:
+    fleet = [view(f"b{number}", healthy=number == 61) for number in range(100)]
+    decision = decide(fleet, asking((IMAGE,), 4000, prompt_tokens=10), NOTHING)
+    assert (decision.backend, decision.reason) == ("b61", "only_one")
+    assert decision.trail[0] == "filter available: 1 of 100"
+
+
+def test_a_keeper_in_a_large_fleet_is_found() -> None:
+    fleet = [view(f"b{number}") for number in range(100)]
+    assert decide(fleet, RouteAsk(keeper=BackendName("b61"), prompt_tokens=10), NOTHING).backend == "b61"
 
 
 def test_the_trail_of_a_large_fleet_is_short() -> None:

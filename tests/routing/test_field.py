@@ -18,6 +18,7 @@ from gateway.routing.field import (
     field_of,
     others_share,
     shortlist,
+    shortlist_passing,
     usual_pace,
     work_tokens,
 )
@@ -46,6 +47,27 @@ def test_of_a_large_one_holders_homes_and_a_sample(count: int, request_id: str) 
     assert names >= holders.keys() | {one.name for one in ranked(fleet, IMAGE)[:HOMES]}
     assert SAMPLE <= len(listed) <= SAMPLE + HOMES + HOLDERS
     assert [one for one in fleet if one.name in names] == list(listed)
+
+
+@given(st.integers(ALL_OF + 1, 300), st.sets(st.integers(0, 299)), st.text(max_size=5))
+def test_picked_before_the_filters_they_are_the_same_but_for_the_sample(
+    count: int, bad: set[int], request_id: str
+) -> None:
+    fleet = [view(f"b{number}") for number in range(count)]
+    good = [one for number, one in enumerate(fleet) if number not in bad]
+    names = {one.name for one in good}
+    ask = asking((IMAGE,), 4000, request_id=request_id)
+    holders = {fleet[number].name: Holding(1) for number in (3, count - 1)}
+    listed = shortlist_passing(fleet, ask, holders, lambda few: [one for one in few if one.name in names])
+    if not bad:
+        assert list(listed) == list(shortlist(fleet, ask, holders))
+    if not listed:
+        assert bad
+        return
+    found = {one.name for one in listed}
+    assert found <= names
+    assert found >= (holders.keys() & names) | {one.name for one in ranked(good, IMAGE)[:HOMES]}
+    assert [one for one in fleet if one.name in found] == list(listed)
 
 
 def test_who_was_not_observed_yet_has_the_usual_pace() -> None:

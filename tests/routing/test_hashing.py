@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.routing.hashing import first, ranked, spread, weights
+from gateway.routing.hashing import first, mixed, ranked, roll, spread, weights
 from tests.routing.fields import fleets, view
 
 KEYS = st.binary(min_size=16, max_size=16)
@@ -18,6 +18,13 @@ def test_weights_are_the_same_on_every_machine() -> None:
         6510673090702505761,
         15943705154227997579,
     ]
+
+
+@given(KEYS, fleets(plain=True))
+def test_a_roll_weighs_as_the_views_do(key: bytes, fleet: list) -> None:  # type: ignore[type-arg]
+    names = tuple(one.name for one in fleet)
+    assert mixed(roll(names).seeds, spread(key)) == weights(fleet, spread(key))
+    assert [names[place] for place in roll(names).places.values()] == list(roll(names).places) == list(names)
 
 
 @given(KEYS, fleets(plain=True), st.randoms())

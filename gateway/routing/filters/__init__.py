@@ -1,5 +1,8 @@
 """Who may take a request at all. Each filter is one file; ``decide`` applies ``FILTERS`` in order.
 
+``BY_KIND`` divides a fleet into kinds of backends and is always applied to all of it. Few backends fail the rest at any
+moment, so of a large fleet only a few are asked.
+
 A *hard* filter that leaves nobody ends the decision with its error; a *soft* one is then skipped, because an honest
 answer from a doubtful backend is worth more than a refusal from us.
 """
@@ -20,9 +23,8 @@ from gateway.routing.filters.media_limit import MEDIA_LIMIT
 from gateway.routing.filters.model import MODEL
 from gateway.routing.filters.vision import VISION
 
-FILTERS: tuple[Filter, ...] = (
-    MODEL,
-    ENGINE,
+BY_KIND: tuple[Filter, ...] = (MODEL, ENGINE)
+BY_REQUEST: tuple[Filter, ...] = (
     VISION,
     FRAMES,
     MEDIA_LIMIT,
@@ -34,5 +36,6 @@ FILTERS: tuple[Filter, ...] = (
     LIMITS,
     KV_HEADROOM,
 )
+FILTERS = BY_KIND + BY_REQUEST
 
-__all__ = ["FILTERS", "Filter"]
+__all__ = ["BY_KIND", "BY_REQUEST", "FILTERS", "Filter"]
