@@ -10,47 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 import aiohttp
 from aiohttp import web
 
 from gateway.api.client import HttpClient
+from gateway.errors import BackendLost
 from gateway.talking import Socket
 from gateway.types.paths import Lane
-from gateway.types.websocket import ABNORMAL, GOING_AWAY, NO_CODE, NORMAL, Frame, FrameKind, told_code
+from gateway.types.websocket import ABNORMAL, GOING_AWAY, NORMAL, Frame, FrameKind, received, told_code
 
 _CLOSE_TIMEOUT_S = 5.0
-
-
-def frame_of(message: aiohttp.WSMessage, close_code: int | None) -> Frame:
-    """What aiohttp received; whatever ends a connection is a close."""
-    kind, data = message.type, message.data
-    if kind is aiohttp.WSMsgType.TEXT:
-        return Frame(FrameKind.TEXT, data.encode())
-    if kind is aiohttp.WSMsgType.BINARY:
-        return Frame(FrameKind.BINARY, data)
-    if kind is aiohttp.WSMsgType.PING:
-        return Frame(FrameKind.PING, bytes(data))
-    if kind is aiohttp.WSMsgType.PONG:
-        return Frame(FrameKind.PONG, bytes(data))
-    if kind is aiohttp.WSMsgType.CLOSE:
-        return Frame(FrameKind.CLOSE, str(message.extra or "").encode(), data or NO_CODE)
-    if kind is aiohttp.WSMsgType.ERROR and isinstance(data, aiohttp.WebSocketError):
-        return Frame(FrameKind.CLOSE, b"", data.code)
-    return Frame(FrameKind.CLOSE, b"", close_code or ABNORMAL)
-
-
-async def send_frame(socket: Any, frame: Frame) -> None:
-    """Send one frame on either of aiohttp's sockets, which share no type."""
-    if frame.kind is FrameKind.TEXT:
-        await socket.send_str(frame.data.decode())
-    elif frame.kind is FrameKind.BINARY:
-        await socket.send_bytes(frame.data)
-    elif frame.kind is FrameKind.PING:
-        await socket.ping(frame.data)
-    else:
-        await socket.pong(frame.data)
 
 
 class _Accepted:
@@ -64,10 +34,11 @@ class _Accepted:
         return self._socket.ws_protocol
 
     async def receive(self, silence_s: float) -> Frame:
-        return frame_of(await self._socket.receive(timeout=silence_s), self._socket.close_code)
+        message = await self._socket.receive(timeout=silence_s)
+        return received(message.type, message.data, message.extra, self._socket.close_code)
 
     async def send(self, frame: Frame) -> None:
-        await send_frame(self._socket, frame)
+        await self._socket.send_frame(frame.data, aiohttp.WSMsgType(frame.kind))
 
     async def close(self, code: int, reason: bytes = b"") -> None:
         await self._socket.close(code=code, message=reason, drain=False)
@@ -143,7 +114,7 @@ async def _one_way(source: Socket, target: Socket, silence_s: float, heard: _Hea
             return frame
         try:
             await target.send(frame)
-        except ConnectionError:
+        except (ConnectionError, BackendLost):
             return Frame(FrameKind.CLOSE, b"", ABNORMAL)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import aiohttp
-
-from gateway.api.websocket import frame_of, relay
+from gateway.api.websocket import relay
+from gateway.errors import BackendLost
 from gateway.types.websocket import Frame, FrameKind
 
 
@@ -22,15 +21,15 @@ class Side:
             self.says.put_nowait(frame)
         self.heard: list[Frame] = []
         self.closed: list[tuple[int, bytes]] = []
-        self.gone = False
+        self.gone: Exception | None = None
 
     async def receive(self, silence_s: float) -> Frame:
         async with asyncio.timeout(silence_s):
             return await self.says.get()
 
     async def send(self, frame: Frame) -> None:
-        if self.gone:
-            raise ConnectionResetError
+        if self.gone is not None:
+            raise self.gone
         self.heard.append(frame)
 
     async def close(self, code: int, reason: bytes = b"") -> None:
@@ -68,10 +67,11 @@ async def test_a_close_without_a_code_and_a_lost_side() -> None:
     client, other = Side(Frame(FrameKind.CLOSE)), Side()
     await _relayed(client, other)
     assert other.closed == [(1000, b"")]
-    lost, other = Side(), Side(text(b"nobody hears"))
-    lost.gone = True
-    await _relayed(lost, other)
-    assert other.closed == [(1011, b"")]
+    for gone in (ConnectionResetError(), BackendLost()):
+        lost, other = Side(), Side(text(b"nobody hears"))
+        lost.gone = gone
+        await _relayed(lost, other)
+        assert lost.closed == other.closed == [(1011, b"")]
 
 
 async def test_silence_of_both_ends_it_and_leaving_too() -> None:
@@ -81,10 +81,3 @@ async def test_silence_of_both_ends_it_and_leaving_too() -> None:
     client, other = Side(), Side()
     await _relayed(client, other, at_once)
     assert client.closed == other.closed == [(1001, b"the gateway is leaving")]
-
-
-def test_whatever_ends_a_connection_is_a_close() -> None:
-    error = aiohttp.WebSocketError(1009, "too big")
-    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.ERROR, error, None), None).code == 1009
-    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSED, None, None), None).code == 1006
-    assert frame_of(aiohttp.WSMessage(aiohttp.WSMsgType.CLOSE, 1001, "x"), None) == Frame(FrameKind.CLOSE, b"x", 1001)

@@ -7,7 +7,7 @@ import contextlib
 import aiohttp
 
 from gateway.errors import BackendLost
-from gateway.types.websocket import ABNORMAL, NO_CODE, Frame, FrameKind
+from gateway.types.websocket import Frame, received
 from gateway.upstream.transport.telling import told
 
 CLOSE_TIMEOUT_S = 5.0
@@ -26,32 +26,12 @@ class EngineSocket:
     async def receive(self, silence_s: float) -> Frame:
         """The next frame; a close at the end, whatever ended it. Raises TimeoutError."""
         message = await self._socket.receive(timeout=silence_s)
-        kind, data = message.type, message.data
-        if kind is aiohttp.WSMsgType.TEXT:
-            return Frame(FrameKind.TEXT, data.encode())
-        if kind is aiohttp.WSMsgType.BINARY:
-            return Frame(FrameKind.BINARY, data)
-        if kind is aiohttp.WSMsgType.PING:
-            return Frame(FrameKind.PING, bytes(data))
-        if kind is aiohttp.WSMsgType.PONG:
-            return Frame(FrameKind.PONG, bytes(data))
-        if kind is aiohttp.WSMsgType.CLOSE:
-            return Frame(FrameKind.CLOSE, str(message.extra or "").encode(), data or NO_CODE)
-        if kind is aiohttp.WSMsgType.ERROR and isinstance(data, aiohttp.WebSocketError):
-            return Frame(FrameKind.CLOSE, b"", data.code)
-        return Frame(FrameKind.CLOSE, b"", self._socket.close_code or ABNORMAL)
+        return received(message.type, message.data, message.extra, self._socket.close_code)
 
     async def send(self, frame: Frame) -> None:
         """Send on, waiting while the backend is slow. Raises BackendLost."""
         try:
-            if frame.kind is FrameKind.TEXT:
-                await self._socket.send_str(frame.data.decode())
-            elif frame.kind is FrameKind.BINARY:
-                await self._socket.send_bytes(frame.data)
-            elif frame.kind is FrameKind.PING:
-                await self._socket.ping(frame.data)
-            else:
-                await self._socket.pong(frame.data)
+            await self._socket.send_frame(frame.data, aiohttp.WSMsgType(frame.kind))
         except (ConnectionError, aiohttp.ClientError) as error:
             raise BackendLost(detail=f"within the conversation: {told(error)}") from error
 
