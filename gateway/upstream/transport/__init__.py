@@ -5,7 +5,8 @@ What this package guarantees, each with a test on real sockets:
 * One call, one request on the wire. aiohttp repeats idempotent requests after a lost connection; errors leave
   ``no_resend`` as types that it does not repeat. Redirects, cookies, decompression, environment proxies, default
   headers: all off.
-* An idle connection that the engine has closed is never written to: a pooled one is looked at (one ``poll``) first.
+* An idle connection that the engine has closed is never written to: a pooled one is looked at (one ``poll``) first. Nor
+  one that the engine may be about to close: the kernel tells how long ago it sent its last byte.
 * *Not taken* is claimed only with proof: no connection, or the kernel had not accepted the whole body (the transport's
   own buffer is kept at zero while a body is sent), or a refusal the engine documents. Whatever else goes wrong raises
   BackendLost or BackendTimeout, because the request may have run.

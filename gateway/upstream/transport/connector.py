@@ -1,8 +1,10 @@
-"""Which pooled connections may be used: none that has something to read.
+"""Which pooled connections may be used: the last used first, none that has something to read, none idle too long.
 
 Between two exchanges an engine has nothing to say, so whatever is readable is the end of the connection (or rubbish).
 The loop may not have seen it yet: uvicorn closes idle connections after 5 s, some servers right after a response that
-announced keep-alive. Asking the kernel costs about a microsecond.
+announced keep-alive. A request that crosses that end may have run for all we know, so none may come near it. Hence the
+order, and hence the kernel is asked how long ago the engine sent its last byte: a loop that was held up reads an answer
+late, and by its own clock a connection is younger than its engine takes it for. Asking costs two microseconds.
 """
 
 from __future__ import annotations
@@ -10,14 +12,23 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import aiohttp
 from aiohttp.client_exceptions import UnixClientConnectorError
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
+
+# Where Linux tells, in milliseconds, when the last data came: tcpi_last_data_recv of struct tcp_info (linux/tcp.h), the
+# twelfth of the 32-bit fields behind eight bytes.
+_LAST_DATA = slice(52, 56)
+_TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
 
 
 class FreshConnector(aiohttp.TCPConnector):
@@ -27,7 +38,8 @@ class FreshConnector(aiohttp.TCPConnector):
         """``sockets`` are Unix sockets by the host that stands for each; others may come to stand in it."""
         super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
         self._sockets = {} if sockets is None else sockets
-        self._known: WeakKeyDictionary[asyncio.BaseTransport, select.poll | None] = WeakKeyDictionary()
+        self._idle_limit_ms = int(keepalive_s * 1000)
+        self._known: WeakKeyDictionary[asyncio.BaseTransport, _Watch | None] = WeakKeyDictionary()
 
     async def connect(
         self,
@@ -43,9 +55,16 @@ class FreshConnector(aiohttp.TCPConnector):
                 transport.set_write_buffer_limits(high=0)
                 self._known[transport] = _watch(transport)
                 return connection
-            if transport is not None and self._is_quiet(transport):
+            if transport is not None and self._is_fresh(transport):
                 return connection
             connection.close()
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        """Where aiohttp takes the one that was idle longest, so that all of them grow old, put this one before it."""
+        super()._release(key, protocol, should_close=should_close)
+        kept = self._conns.get(key)
+        if kept and kept[-1][0] is protocol:
+            kept.rotate()
 
     async def _create_connection(
         self,
@@ -62,19 +81,41 @@ class FreshConnector(aiohttp.TCPConnector):
             raise UnixClientConnectorError(path, req.connection_key, error) from error
         return protocol
 
-    def _is_quiet(self, transport: asyncio.Transport) -> bool:
-        """Whether there is nothing to read; of a closed one the descriptor may be somebody else's by now."""
+    def _is_fresh(self, transport: asyncio.Transport) -> bool:
+        """Whether it is quiet and young; of a closed one the descriptor may be somebody else's by now."""
         if transport.is_closing():
             return False
         watch = self._known[transport]
-        return watch is not None and not watch.poll(0)
+        return watch is not None and watch.is_quiet and watch.idle_ms <= self._idle_limit_ms
 
 
-def _watch(transport: asyncio.Transport) -> select.poll | None:
-    """What tells whether a connection has something to read, by its descriptor; ``None`` where it has none."""
+@dataclass(frozen=True, slots=True)
+class _Watch:
+    """What the kernel tells of one connection."""
+
+    sock: socket.socket
+    poll: select.poll
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether there is nothing to read."""
+        return not self.poll.poll(0)
+
+    @property
+    def idle_ms(self) -> int:
+        """Since the last data came; 0 where nobody tells: on a Unix socket, beside Linux."""
+        if _TCP_INFO is not None:
+            with suppress(OSError):
+                told = self.sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _LAST_DATA.stop)
+                return int.from_bytes(told[_LAST_DATA], sys.byteorder)
+        return 0
+
+
+def _watch(transport: asyncio.Transport) -> _Watch | None:
+    """What tells of a connection, by its descriptor; ``None`` where it has none."""
     sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is None or sock.fileno() < 0:
         return None
-    watch = select.poll()
-    watch.register(sock.fileno(), select.POLLIN | select.POLLRDHUP)
-    return watch
+    poll = select.poll()
+    poll.register(sock.fileno(), select.POLLIN | select.POLLRDHUP)
+    return _Watch(sock, poll)

@@ -1,8 +1,9 @@
-"""Pooled connections: used again while they are alive, never after the engine closed them."""
+"""Pooled connections: used again while they are alive and young, never after the engine closed them or soon may."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from functools import partial
 from pathlib import Path
 
@@ -14,10 +15,56 @@ from tests.upstream.transport.wire import opened, post, whole
 
 
 async def test_connections_are_used_again() -> None:
-    async with ScriptedEngine(answering(json_response(b"{}"))) as engine, opened(engine.url) as (transport, backend):
+    async with (
+        ScriptedEngine(answering(json_response(b"{}"))) as engine,
+        opened(engine.url, keepalive_s=60) as (transport, backend),
+    ):
         for _ in range(5):
             await whole(await transport.forward(backend, post(b"{}")))
         assert engine.connections == 1
+
+
+async def test_the_connection_that_was_used_last_is_used_first() -> None:
+    """So that those nobody needs any more grow old and are closed by us, instead of each being used shortly before."""
+    together = asyncio.Barrier(3)
+
+    async def at_once(exchange: Exchange) -> None:
+        await exchange.read_body()
+        await together.wait()
+        await exchange.send(json_response(b"{}"))
+
+    async with (
+        ScriptedEngine(answering(json_response(b"{}")), [at_once] * 3) as engine,
+        opened(engine.url, keepalive_s=60) as (transport, backend),
+    ):
+        responses = await asyncio.gather(*(transport.forward(backend, post(b"{}")) for _ in range(3)))
+        assert engine.connections == 3
+        for response in responses:
+            await whole(response)
+        for _ in range(4):
+            await whole(await transport.forward(backend, post(b"{}")))
+        assert len({exchange.writer for exchange in engine.exchanges[3:]}) == 1
+        assert engine.connections == 3
+
+
+async def test_a_connection_whose_answer_was_read_late_is_as_old_as_its_engine_takes_it_for() -> None:
+    """The loop stands still with an answer in the kernel, longer than a connection may be idle. Released this moment,
+    it is too old all the same: its engine has been counting since it answered."""
+    limit_s = 0.2
+
+    async def late(exchange: Exchange) -> None:
+        await exchange.read_body()
+        exchange.writer.write(json_response(b"{}"))  # an empty buffer: it is sent at once
+        time.sleep(2 * limit_s)  # noqa: ASYNC251 - this is the loop that stands still
+
+    async with (
+        ScriptedEngine(answering(json_response(b"{}")), [late]) as engine,
+        opened(engine.url, keepalive_s=limit_s) as (transport, backend),
+    ):
+        for _ in range(2):
+            await whole(await transport.forward(backend, post(b"{}")))
+        assert engine.connections == 2
+        assert len(engine.exchanges) == 2
 
 
 @pytest.mark.parametrize("way", ["fin", "reset"])

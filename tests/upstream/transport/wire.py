@@ -24,6 +24,7 @@ async def opened(
     api_key: str | None = None,
     response_timeout_s: float = 10.0,
     idle_timeout_s: float = 10.0,
+    keepalive_s: float = 3.0,
     forward_authorization: bool = False,
     lend_affinity: str | None = None,
 ) -> AsyncIterator[tuple[Transport, Backend]]:
@@ -32,6 +33,7 @@ async def opened(
         (backend_settings,),
         response_timeout_s=response_timeout_s,
         idle_timeout_s=idle_timeout_s,
+        keepalive_s=keepalive_s,
         forward_authorization=forward_authorization,
     )
     transport = Transport(settings)
