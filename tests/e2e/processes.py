@@ -24,7 +24,7 @@ import httpx
 
 from tests.simulator.process import SimulatorProcess
 
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 # Probes come quickly, and nobody waits for load balancers.

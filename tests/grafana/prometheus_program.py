@@ -9,7 +9,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,6 +22,9 @@ from tests.grafana.known import RULES
 from tests.state.redis_server import free_port
 
 Series = list[dict[str, Any]]
+# Prometheus moves a scrape's time by up to 2 ms, so that samples lie evenly (scrape.ScrapeTimestampTolerance).
+_ALIGNED_S = 0.005
+_SETTLED_S = 3
 
 
 def quick_rules(hold_s: int | None) -> dict[str, Any]:
@@ -108,16 +111,38 @@ class Prometheus:
         return {alert["labels"]["alertname"] for alert in self.ask("alerts")["alerts"] if alert["state"] == state}
 
     def wait_for_scrapes(self, job: str, count: int) -> float:
-        """When every target of a job has been scraped so often from now on: the time of the last, by the wall clock."""
-        now_s = time.time()
+        """When every target of a job has answered so many scrapes that began from now on: the time of the last.
 
-        def scraped() -> bool:
-            series = self.query(f'min (count_over_time(up{{job="{job}"}}[1h])) or vector(0)', time.time())
-            return bool(series) and float(series[0]["value"][1]) >= before + count
+        It is the time of its samples: whoever asks for that moment gets them and nothing older. A scrape that came to
+        nothing (a second is all that one may take) does not count: until the next one the target has no samples at all.
+        """
+        after_s = time.time() + _ALIGNED_S
 
-        before = float(self.query(f'min (count_over_time(up{{job="{job}"}}[1h])) or vector(0)', now_s)[0]["value"][1])
-        until(scraped, f"{count} scrapes of {job}")
-        return time.time()
+        def times() -> list[float]:
+            """Of the last of the wanted scrapes, by target; empty while one lacks some."""
+            targets = self.query(f'up{{job="{job}"}}[1h]', time.time())
+            answered = [[at for at, up in each["values"] if at > after_s and float(up)] for each in targets]
+            return [each[count - 1] for each in answered] if all(len(each) >= count for each in answered) else []
+
+        return max(until(times, f"{count} scrapes of {job}"))
+
+    def wait_for_all(self, job: str, further: Mapping[str, Sequence[str]]) -> float:
+        """A moment at which a job's last scrapes were all answered, and the last one of every ``further`` target (by
+        job), so that whatever is asked of that moment has an answer. Rules look every second and need some of them.
+        """
+
+        def found() -> float:
+            at_s = self.wait_for_scrapes(job, 1)
+            lately = self.query(f'min_over_time(up{{job="{job}"}}[{_SETTLED_S}s])', at_s)
+            answered = {
+                (each["metric"]["job"], each["metric"]["instance"]): float(each["value"][1])
+                for each in self.query("up", at_s)
+            }
+            wanted = [(job, target) for job, targets in further.items() for target in targets]
+            is_whole = all(float(each["value"][1]) for each in lately) and all(answered.get(each) for each in wanted)
+            return at_s if is_whole else 0.0
+
+        return until(found, "a moment without a failed scrape")
 
 
 def promtool(*words: str, page: bytes | None = None) -> str:
