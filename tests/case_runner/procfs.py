@@ -81,10 +81,19 @@ def _command(pid: int) -> bytes:
 
 def cpu_ns(pid: int) -> int | None:
     """CPU time of all threads of a process, exact to the scheduler's clock; None when it is gone."""
+    return _of_scheduler(pid, 0)
+
+
+def waited_ns(pid: int) -> int | None:
+    """How long all threads of a process waited for a CPU; None when it is gone, or the kernel does not tell."""
+    return _of_scheduler(pid, 1)
+
+
+def _of_scheduler(pid: int, column: int) -> int | None:
     total = 0
     try:
         for task in (_PROC / str(pid) / "task").iterdir():
-            total += int((task / "schedstat").read_text(encoding="ascii").split()[0])
+            total += int((task / "schedstat").read_text(encoding="ascii").split()[column])
     except (OSError, ValueError, IndexError):
         return None
     return total

@@ -24,7 +24,7 @@ MAY_HAVE_RUN = frozenset({"backend_lost", "backend_timeout"})
 _STREAM_TYPES = frozenset({"api_error", "overloaded_error", "timeout_error"})
 _SPARES = 1
 _DESCRIPTORS_PER_PROCESS = 6
-_REST_S = 45.0
+_REST_S = 120.0
 # Gauges of what requests hold. All are zero when nobody asks.
 _HELD = (
     "requests_inflight", "budget_reserved_tokens", "budget_waiting_requests", "backend_inflight", "body_memory_bytes",

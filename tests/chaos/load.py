@@ -24,7 +24,7 @@ _MIX: Sequence[Kind] = (
     Kind.TEXT, Kind.IMAGE, Kind.STREAM, Kind.REMOTE, Kind.BUDGET, Kind.MESSAGES, Kind.IMAGE, Kind.STREAM,
     Kind.MESSAGES_STREAM,
 )  # fmt: skip
-PATIENCE_S = 40.0  # longer than any deadline of the gateway under test
+PATIENCE_S = 240.0  # longer than any deadline of the gateway under test
 KEYS = {"usual": "chaos-usual-key", "small": "chaos-small-key", "crowd": "chaos-crowd-key"}
 _MAX_TOKENS = 80
 _PAUSE_AFTER_LOSS_S = 0.2

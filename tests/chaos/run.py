@@ -3,7 +3,8 @@
 Decided here: the order. Load runs; the fault strikes and is undone while it runs; the system is mended; from the
 moment it is whole again every request must succeed; the load stops; everything comes to rest; the invariants are
 checked. How long the first success took from the moment of mending, and how long wholeness, is measured against the
-fault's bound.
+fault's bound, less the time in which a part that was ready waited for a CPU, as the kernel tells it: the promise is the
+gateway's, and not that of whoever else works on the machine.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from tests.chaos.fleet import SINGLE, Fleet, Shape
 from tests.chaos.invariants import MIB, NO_EXCUSE, Excuse, Standing, judge, left_over, of_processes, standing
 from tests.chaos.load import Load
 from tests.chaos.parts import until
+from tests.chaos.waiting import Waiting
 
 BEFORE, AFTER = 12, 18  # answers without any fault, before and after it
 _SETTLE_S = 2.0
 _WHOLE = 6
+_FIRST, _ALL = "the first success", "wholeness"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +53,15 @@ class Strike:
     seed: int
     notes: list[str] = field(default_factory=list)
 
-    def answers(self, count: int, deadline_s: float = 60.0) -> None:
+    def answers(self, count: int) -> None:
         """Wait until so many more requests were answered, whatever was answered."""
         wanted = len(self.load.answers) + count
-        until(lambda: len(self.load.answers) >= wanted, f"{count} answers", deadline_s)
+        until(lambda: len(self.load.answers) >= wanted, f"{count} answers")
 
     def asked(self, count: int) -> None:
         """Wait until so many more requests were asked."""
         wanted = self.load.asked + count
-        until(lambda: self.load.asked >= wanted, f"{count} requests", 60.0)
+        until(lambda: self.load.asked >= wanted, f"{count} requests")
 
     def during(self, seconds: float) -> None:
         """The fault lasts so long."""
@@ -110,17 +113,23 @@ def run(fleet: Fleet, fault: Fault, baselines: Sequence[Standing], seed: int) ->
     load, running = _begin(fleet, fault.name, seed, fault.lanes)
     strike = Strike(fleet, load, seed)
     violations: list[str] = []
-    recovered_s = whole_s = None
+    recovered_s: float | None = None
+    whole_s: float | None = None
+    own_s: dict[str, float] = {}
     excused_until_s = float("inf")
     try:
         fleet.count_anew()
         strike.answers(BEFORE)
         fault.strike(strike)
         mended_s = fleet.mend()
+        waiting = Waiting(fleet.pids)
         recovered_s = until(lambda: _first_success_s(load.answers, mended_s), "a success after the fault")
+        assert recovered_s is not None, "until gives true values only"
+        own_s[_FIRST] = recovered_s - waiting.so_far_s()
         fleet.until_whole()
         excused_until_s = time.monotonic()
         whole_s = excused_until_s - mended_s
+        own_s[_ALL] = whole_s - waiting.so_far_s()
         strike.answers(AFTER)
     except (TimeoutError, AssertionError, OSError) as error:
         violations.append(f"{type(error).__name__}: {error}")
@@ -130,12 +139,9 @@ def run(fleet: Fleet, fault: Fault, baselines: Sequence[Standing], seed: int) ->
     violations += judge(load.answers, fleet.ledger, replace(fault.excuse, until_s=excused_until_s))
     violations += left_over(fleet, baselines)
     violations += of_processes(fleet)
-    for what, seconds, bound_s in (
-        ("the first success", recovered_s, fault.bound_s),
-        ("wholeness", whole_s, _WHOLE * fault.bound_s),
-    ):
-        if seconds is not None and seconds > bound_s:
-            violations.append(f"{what} took {seconds:.1f} s, more than {bound_s:g} s")
+    for what, bound_s in ((_FIRST, fault.bound_s), (_ALL, _WHOLE * fault.bound_s)):
+        if own_s.get(what, 0.0) > bound_s:
+            violations.append(f"{what} took {own_s[what]:.1f} s beside waiting for a CPU, more than {bound_s:g} s")
     return _report(fleet, fault, load, baselines, recovered_s, whole_s, time.monotonic() - began_s, strike, violations)
 
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-_PATIENCE_S = 120.0
+_PATIENCE_S = 300.0
 
 
 class Stage:
