@@ -1,12 +1,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
+import pytest
+
+from gateway.errors import AspectRatioExceeded
 from gateway.models.catalog import shipped_catalog
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.families import FAMILIES, family_of
 from gateway.models.family import Family, Target, TargetReason
 from gateway.types import ImageTokens, Size
+
+UNKNOWN = shipped_catalog().find("nobody/knows-this").checkpoint
 
 
 class TileFamily:
@@ -55,3 +61,18 @@ def test_the_reasons_are_words_for_labels_and_logs() -> None:
     assert {reason.value for reason in TargetReason} == {
         "conforming", "too_small", "engine_cap", "policy_cap", "engine_resizes", "cap_unreachable"
     }  # fmt: skip
+
+
+# Sides that a header may claim with few pixels behind them; one-cell, one-tile and thinner strips of any length.
+STRIPS = [
+    Size(long, short) for short in (1, 14, 28, 31, 32, 33, 48, 112, 336, 448) for long in (3024, 65_535, 2**31 - 1)
+]
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family.name != "text_only"], ids=lambda f: f.name)
+def test_any_strip_has_a_price_or_the_one_refusal(family: Family) -> None:
+    checkpoint = next(c for c in (*shipped_catalog().checkpoints, UNKNOWN) if c.family == family.name)
+    for strip in (*STRIPS, *(Size(size.height, size.width) for size in STRIPS)):
+        with suppress(AspectRatioExceeded):
+            assert family.image_tokens(strip, checkpoint).tokens > 0
+            assert family.engine_size(strip, checkpoint).pixels > 0

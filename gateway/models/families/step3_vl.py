@@ -3,8 +3,9 @@
 Each side is stretched to whole windows, rounded up from a fifth of one. An image shorter than 728 has no windows unless
 it is longer than 3:2; its windows are then as wide as its short side, as those of a large image longer than 4:1 are
 where that is below 504. A thin image (under 32 pixels, longer than 4:1) is padded to a square first. Overview 169
-tokens, window 81; two tokens stand around each, and one between rows of windows. Checked against vLLM 0.32.0
-(`Step3VLImageProcessor`).
+tokens, window 81; two tokens stand around each, and one between rows of windows. Scaled to 3,024 pixels, a strip
+that is not thin may have nothing left of its short side, by which the processor then divides: refused here. Checked
+against vLLM 0.32.0 (`Step3VLImageProcessor`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 
 from gateway.models.checkpoint import Checkpoint
 from gateway.models.families.tiled import Cut, TiledFamily, shape_of
-from gateway.models.tiling import TileShape, shrunk_to
+from gateway.models.tiling import TileShape, refuse_strip, shrunk_to
 from gateway.types import Size
 
 _LONGEST: Final = 3024
@@ -43,6 +44,8 @@ def _scaled(size: Size) -> Size:
     if max(width, height) > _LONGEST:
         scale = _LONGEST / max(width, height)
         width, height = int(width * scale), int(height * scale)
+        if width < 1 or height < 1:
+            refuse_strip(size)
     return Size(width, height)
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from gateway.errors import AspectRatioExceeded
 from gateway.models.catalog import shipped_catalog
 from gateway.models.families.step3_vl import STEP3_VL
 from gateway.types import Size
@@ -36,3 +37,16 @@ def test_a_photograph_is_shrunk_to_3024() -> None:
     assert STEP3_VL.plan(Size(4032, 3024), CHECKPOINT).size == Size(3024, 2268)
     assert STEP3_VL.plan(Size(4032, 4032), CHECKPOINT).size == Size(3024, 3024)
     assert STEP3_VL.plan(Size(4032, 20), CHECKPOINT).size == Size(4032, 20)
+
+
+@pytest.mark.parametrize("size", [Size(96_769, 32), Size(32, 96_769), Size(1_000_000, 33)])
+def test_a_strip_of_which_nothing_is_left_is_refused(size: Size) -> None:
+    """`ImagePatcher.get_num_patches` (vLLM 0.32.0) raises `ZeroDivisionError` for these, and for none shorter."""
+    for question in (STEP3_VL.image_tokens, STEP3_VL.engine_size, STEP3_VL.normalised, STEP3_VL.plan):
+        with pytest.raises(AspectRatioExceeded):
+            question(size, CHECKPOINT)
+
+
+@pytest.mark.parametrize(("size", "tokens"), [(Size(96_768, 32), 245_113), (Size(96_769, 31), 3_085)])
+def test_the_longest_strips_that_are_left_something(size: Size, tokens: int) -> None:
+    assert STEP3_VL.image_tokens(size, CHECKPOINT).tokens == tokens
