@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from gateway.api.client import HttpClient
+from gateway.api.connection import Connection
 from tests.api.harness import Wire, post, serving
 from tests.upstream.scripted import until
 
@@ -82,3 +83,27 @@ async def test_what_nobody_caught_is_a_bug_without_its_words_and_is_logged(caplo
         assert (answer.status, answer.json()["error"]["code"]) == (500, "gateway_bug")
         assert b"10.0.0.7" not in answer.body
     assert "LookupError" in caplog.text
+
+
+async def test_what_follows_a_body_that_was_held_back_is_answered_too() -> None:
+    """The body is larger than what aiohttp keeps unread, so its parser stops in the middle of what it was given."""
+    body = b"x" * 200_000
+    async with serving() as (state, wire):
+        await wire.send(post(body) + post(b"second") + post(body) + post(b"fourth"))
+        assert [(await wire.answer()).body for _ in range(4)] == [body, b"second", body, b"fourth"]
+        assert len(state.heads) == 4
+
+
+async def test_the_parser_is_not_run_over_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    received: list[int] = []
+    hear = Connection.data_received
+
+    def heard(connection: Connection, data: bytes) -> None:
+        received.append(len(data))
+        hear(connection, data)
+
+    monkeypatch.setattr(Connection, "data_received", heard)
+    async with serving() as (_, wire):
+        await wire.send(post(b"small"))
+        assert (await wire.answer()).body == b"small"
+    assert 0 not in received

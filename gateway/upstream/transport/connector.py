@@ -16,6 +16,8 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import aiohttp
@@ -24,6 +26,8 @@ from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
+
+from gateway.upstream.transport.protocol import EngineProtocol
 
 # Where Linux tells, in milliseconds, when the last data came: tcpi_last_data_recv of struct tcp_info (linux/tcp.h), the
 # twelfth of the 32-bit fields behind eight bytes.
@@ -37,6 +41,7 @@ class FreshConnector(aiohttp.TCPConnector):
     def __init__(self, keepalive_s: float, sockets: Mapping[str, str] | None = None) -> None:
         """``sockets`` are Unix sockets by the host that stands for each; others may come to stand in it."""
         super().__init__(limit=0, keepalive_timeout=keepalive_s, ttl_dns_cache=10)
+        self._factory = cast("partial[ResponseHandler]", partial(EngineProtocol, loop=self._loop))
         self._sockets = {} if sockets is None else sockets
         self._idle_limit_ms = int(keepalive_s * 1000)
         self._known: WeakKeyDictionary[asyncio.BaseTransport, _Watch | None] = WeakKeyDictionary()
@@ -76,7 +81,7 @@ class FreshConnector(aiohttp.TCPConnector):
         if path is None:
             return await super()._create_connection(req, traces, timeout)
         try:
-            _, protocol = await self._loop.create_unix_connection(lambda: ResponseHandler(loop=self._loop), path)
+            _, protocol = await self._loop.create_unix_connection(self._factory, path)
         except OSError as error:
             raise UnixClientConnectorError(path, req.connection_key, error) from error
         return protocol
