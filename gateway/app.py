@@ -23,6 +23,7 @@ from gateway.api.client import HttpClient
 from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import models_answer
 from gateway.api.websocket import WebSocketClient
+from gateway.assembly.advising import warn
 from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
 from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
@@ -96,8 +97,10 @@ class Gateway:
         deployment's where several processes are one gateway.
         """
         self._config_file = config_file
-        self._key = key = key or deployment_key(settings)
         self._log = JsonLog(settings.log.level, access=settings.log.access)
+        if key is None:
+            warn(settings, os.environ, self._log)
+        self._key = key = key or deployment_key(settings)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
         self._canary = Canary(self._metrics, self._clock)

@@ -6,6 +6,7 @@ Decided here: which setting becomes which argument, how the log tells that a sto
 
 from __future__ import annotations
 
+import hmac
 import random
 import secrets
 from functools import partial
@@ -81,13 +82,22 @@ def shared_budgets(settings: Settings, clock: Clock, log: JsonLog, observe: Obse
         return None
 
     def say(event: str, **facts: object) -> None:
-        log.event("warning" if event == "store_away" else "info", event, store="budgets", **facts)
+        log.event("info" if event == "store_back" else "warning", event, store="budgets", **facts)
 
     from gateway.state.redis import RedisWire  # noqa: PLC0415  # a start without Redis must not wait for its client
 
     wire = RedisWire(store, SCRIPTS)
-    name = secrets.token_hex(6)
+    name = replica_name(settings.identity.secret)
     return SharedStore(wire, store, clock, random.random, replica=name, say=say, observe=observe)
+
+
+def replica_name(secret: str | None) -> str:
+    """Twelve random digits, and behind a dot eight that tell which secret the replica has, and nobody what it is.
+
+    Replicas of one store compare them (``state.shared``).
+    """
+    name = secrets.token_hex(6)
+    return name if secret is None else f"{name}.{hmac.digest(secret.encode(), b'which secret', 'sha256').hex()[:8]}"
 
 
 def own_budgets(settings: Settings) -> Store:

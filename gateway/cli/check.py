@@ -6,6 +6,7 @@ Decided here: what is printed. Not decided here: what is right (``config``, ``po
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +18,7 @@ from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
+from gateway.config.advice import advice
 from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
@@ -56,14 +58,18 @@ def check(
     if problems:
         raise fail("The configuration cannot be used:", problems, code=2)
     found = list(effective_policies(policy_set))
+    odd = advice(settings, os.environ)
     if json:
-        show_json({"settings": masked(settings), "policies": [_row(each) for each in found]})
+        warnings = [{"setting": each.about, "reason": each.text} for each in odd]
+        show_json({"settings": masked(settings), "policies": [_row(each) for each in found], "warnings": warnings})
         return
     for each in found:
         rows = [(key, _shown(key, shown.value), shown.reason) for key, shown in _differing(each, found).items()]
         show_table(_title(each), ("setting", "value", "from"), rows)
     sources = "".join(f" and what {source.name or source.url} finds" for source in settings.sources)
     backends = f"{len(settings.backends)} backend(s){sources}"
+    for hint in odd:
+        say(f"Warning: {hint.about}: {hint.text}.")
     say(f"Configuration is valid: {backends}, {len(policy_set.tenants)} tenant(s).")
 
 

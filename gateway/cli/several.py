@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from pathlib import Path
 
 from gateway.api.admin import AdminServer
 from gateway.app import Listening
+from gateway.assembly.advising import warn
 from gateway.cli.serve import cannot_listen, tell
 from gateway.cli.supervision import Supervision
 from gateway.cli.supervisor import FailedAtStart, Supervisor
@@ -35,6 +37,7 @@ async def _run(settings: Settings, flags: dict[str, object], config: Path | None
         loop.add_signal_handler(number, supervisor.pass_on, number)
     supervision = Supervision(supervisor, settings)
     server = settings.server
+    warn(settings, os.environ, log)
     admin = AdminServer(supervision.view(loop), host=server.admin_host, port=server.admin_port)
     admin_port = admin.start()
     try:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.config.advice import secret_problems
 from gateway.config.backends import BackendConfig, SourceConfig
 from gateway.config.documents import SettingsProblems, read_document
 from gateway.config.fleet_problems import backend_problems, name_of, source_problems
@@ -305,8 +306,7 @@ def _consistency(settings: Settings) -> list[str]:
         problems.append("settings: upstream.kv_events_listen: only one of server.processes can listen there")
     if settings.media.slab_bytes < settings.server.max_body_bytes:
         problems.append("settings: media.slab_bytes: must hold at least one body of server.max_body_bytes")
-    if settings.identity.secret == "":
-        problems.append("settings: identity.secret: is empty; give one or leave it out")
+    problems += secret_problems(settings.identity)
     for network in settings.fetch.public_networks:
         try:
             ipaddress.ip_network(network)

@@ -35,6 +35,10 @@ from gateway.types import TenantId
 Observe = Callable[[str, str, float], None]
 _RENEWALS_PER_LEASE = 3
 _LEAVING_S = 0.5
+_STRANGERS = (
+    "another gateway that shares redis.url has another identity.secret: budgets are shared, images are not recognised, "
+    "and keys stored under one are unknown to the other; give all the same, or another redis.prefix"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class SharedStore:
         self._observe = observe
         self._lease_us = int(settings.lease_s * MICROSECONDS)
         self._replicas = settings.min_replicas
-        self._is_shared = False
+        self._is_shared = self._has_warned = False
+        self._say = say
         self._keeper = Keeper(
             wire, clock, jitter, say,
             deadline_s=settings.deadline_s, retry_s=settings.retry_s, restore=self._restore, on_down=self._fell,
@@ -158,6 +163,7 @@ class SharedStore:
     async def _restore(self) -> None:
         """Register, then tell everything. Takes are shared from the moment at which the telling is under way."""
         store_now_us = await self._beat()
+        await self._compare_secrets()
         self._redis.flush()
         for tenant, reservation in self._redis.all_given_up().items():
             self._book.gave_up(tenant, reservation)
@@ -165,6 +171,19 @@ class SharedStore:
         telling = self._tell(tenants, store_now_us)
         self._is_shared = True
         await telling
+
+    async def _compare_secrets(self) -> None:
+        """Warn where another replica has another secret, as the names of both tell behind a dot."""
+        own = self._replica.partition(".")[2]
+        if not own:
+            return
+        listed = Command(("ZRANGE", registry_key(self._settings.prefix), 0, -1))
+        (names,) = await self._ask((listed,), self._settings.connect_timeout_s)
+        others = [name for name in names if isinstance(name, bytes)] if isinstance(names, list) else []
+        is_strange = any(name.decode().partition(".")[2] not in ("", own) for name in others)
+        if is_strange and not self._has_warned:
+            self._has_warned = True
+            self._say("secrets_differ", reason=_STRANGERS)
 
     def _tell(self, tenants: Sequence[TenantId], store_now_us: int) -> asyncio.Future[None]:
         """Sent at once; the future ends when it was heard, or with StoreUnavailable."""

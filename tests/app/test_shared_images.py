@@ -21,7 +21,7 @@ def flags(server: RedisServer) -> dict[str, Any]:
         "media.shared_cache_bytes": 16 << 20,
         "media.shared_cache_deadline_s": 5.0,
         "redis.url": server.url,
-        "identity.secret": "s" * 32,
+        "identity.secret": "of-this-test-0123456789",
     }
 
 

@@ -8,6 +8,7 @@ from gateway.assembly.sharing import (
     open_shared_cache,
     own_budgets,
     redis_settings,
+    replica_name,
     shared_budgets,
     shared_cache,
     shared_notes,
@@ -40,7 +41,7 @@ def test_redis_settings_take_nodes_apart() -> None:
 
 def test_shared_images_go_to_redis_or_to_an_address_of_their_own() -> None:
     assert shared_cache(given(redis__url="redis://a")) is None
-    wanted = {"media__shared_cache_bytes": 1 << 20, "identity__secret": "s" * 32}
+    wanted = {"media__shared_cache_bytes": 1 << 20, "identity__secret": "of-this-test-0123456789"}
     made = shared_cache(given(redis__url="redis://a", redis__prefix="p", media__shared_cache_ttl_s=5, **wanted))
     assert made is not None
     store, limits = made
@@ -72,3 +73,11 @@ def test_budgets_that_no_redis_keeps_are_split_among_processes() -> None:
     shared = redis_settings(given(server__processes=5, redis__url="redis://a", redis__min_replicas=3))
     assert shared is not None
     assert shared.min_replicas == 5
+
+
+def test_a_replicas_name_tells_whether_its_secret_is_ours_and_not_what_it_is() -> None:
+    one, other = replica_name("of-this-test-0123456789"), replica_name("of-this-test-0123456789")
+    assert one.partition(".")[0] != other.partition(".")[0]
+    assert one.partition(".")[2] == other.partition(".")[2] != replica_name("another-0123456789").partition(".")[2]
+    assert len(one) == 12 + 1 + 8
+    assert "." not in replica_name(None)

@@ -41,9 +41,9 @@ def given(**flags: object) -> Settings:
 
 
 def test_a_shared_secret_gives_a_shared_key_and_none_gives_one_of_its_own() -> None:
-    shared = given(identity__secret="s3cret")
+    shared = given(identity__secret="of-this-test-0123456789")
     assert deployment_key(shared) == deployment_key(shared)
-    assert deployment_key(shared) != deployment_key(given(identity__secret="other"))
+    assert deployment_key(shared) != deployment_key(given(identity__secret="another-0123456789"))
     assert b"s3cret" not in deployment_key(shared)
     assert deployment_key(Settings()) != deployment_key(Settings())
     assert len(deployment_key(Settings())) == len(deployment_key(shared)) == 32

@@ -39,6 +39,20 @@ def test_secrets_are_masked(tmp_path: Path) -> None:
     assert "hush-hush" not in ran.out
 
 
+def test_what_is_allowed_and_odd_is_a_warning(tmp_path: Path) -> None:
+    config = write(tmp_path / "gateway.yaml", f"backends: ['{NOBODY}']\nserver: {{admin_host: 0.0.0.0}}\n")
+    ran = run("check", "--config", config)
+    assert ran.code == 0
+    assert "Warning: server.admin_host: 0.0.0.0 is reached from other machines" in ran.err
+    assert [each["setting"] for each in run("check", "--config", config, "--json").json["warnings"]] == [
+        "server.admin_host"
+    ]
+    assert (
+        run("check", "--config", write(tmp_path / "other.yaml", f"backends: ['{NOBODY}']"), "--json").json["warnings"]
+        == []
+    )
+
+
 def test_every_problem_of_the_policies_is_told_at_once(tmp_path: Path) -> None:
     write(tmp_path / "default.yaml", "rules:\n  max_image: 3\n  max_image_bytes: 3Mib\n")
     ran = run("check", str(tmp_path))

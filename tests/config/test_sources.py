@@ -216,7 +216,7 @@ def test_policies_are_beside_the_file(file: Path) -> None:
 
 
 def test_secrets_are_masked_and_never_repeated_in_a_problem(file: Path) -> None:
-    text = "identity: {secret: hush-hush}\nbackends: [{url: 'http://a', api_key: sk-hush}, 'http://b']\n"
+    text = "identity: {secret: hush-hush-0123456789}\nbackends: [{url: 'http://a', api_key: sk-hush}, 'http://b']\n"
     shown = masked(loaded(file, text))
     assert "hush" not in str(shown)
     assert shown["identity"] == {"secret": "***"}

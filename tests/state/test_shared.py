@@ -275,6 +275,18 @@ async def test_an_acl_user_needs_no_more_than_the_docs_say() -> None:
         assert {result for _, result in one.results} == {"ok"}
 
 
+async def test_who_has_another_secret_is_told_once(server: RedisServer) -> None:
+    async with Replica("r1.aaaaaaaa", server.url) as one, Replica("r2", server.url) as nameless:
+        async with Replica("r3.aaaaaaaa", server.url) as alike:
+            assert (one.events, nameless.events, alike.events) == ([], [], [])
+        async with Replica("r4.bbbbbbbb", server.url) as stranger:
+            assert stranger.events == ["secrets_differ"]
+            stranger.release(await stranger.take(claim(5)))
+            await stranger.store._restore()
+            assert stranger.events == ["secrets_differ"]
+        assert one.events == []
+
+
 async def test_stopping_leaves_the_registry(server: RedisServer) -> None:
     async with Replica("r1", server.url) as one:
         one.release(await one.take(claim(5)))
