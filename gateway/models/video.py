@@ -2,7 +2,9 @@
 
 Decided here: the processors' own arithmetic for a clip of known length. Not decided here: what an engine does before
 its processor sees the clip (vLLM's loaders take 32 frames unless told otherwise, ``--media-io-kwargs``), so a count is
-exact only where the frame rate or the number of frames is the one given here.
+exact only where the frame rate or the number of frames is the one given here. Of a few clips (17 frames at 2.4 a
+second) the processor of ``qwen2_vl`` asks, by a division's rounding, for one frame beyond the end, and fails; they are
+priced without it.
 
 Source: transformers 5.19.0, the video processors of ``qwen2_vl`` (a budget per *frame*) and ``qwen3_vl`` (one budget
 over all frames). The position of Qwen2.5-VL follows ``get_rope_index`` of the same version. What stands between the

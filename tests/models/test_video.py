@@ -33,6 +33,11 @@ def test_nine_frames_are_budgeted_as_eight_but_cost_five_pairs() -> None:
     assert (found.sampled_frames, found.grid[0]) == (9, 5)
 
 
+def test_a_frame_beyond_the_end_is_not_counted() -> None:
+    """``torch.arange(0, 17, 17 / 14)`` has 15 elements, the last of them 17 (transformers 5.19.0, torch 2.13.0)."""
+    assert sampled_frames(Clip(Size(64, 48), 17, 2.4), QWEN2_VL) == 14
+
+
 def test_positions_count_time_in_the_models_own_units() -> None:
     minute = Clip(Size(640, 360), 1500, 25.0)
     plain, timed = price(minute, QWEN2, QWEN2_VL), price(minute, QWEN25, QWEN2_5_VL)
