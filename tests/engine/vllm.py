@@ -15,7 +15,7 @@ from pathlib import Path
 
 import httpx
 
-START_DEADLINE_S = 600.0
+START_DEADLINE_S = 1500.0
 END_DEADLINE_S = 10.0
 
 # 160 blocks of 128 tokens hold one prompt of full length; more than that would only cost memory.
