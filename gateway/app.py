@@ -45,7 +45,7 @@ from gateway.assembly.wiring import (
 from gateway.config.policies import Parsed
 from gateway.config.settings import Settings
 from gateway.config.sources import masked
-from gateway.config.watch import watch
+from gateway.config.watch import fingerprint, watch
 from gateway.dialects import Dialect
 from gateway.errors import GatewayError
 from gateway.explain import answer_estimate
@@ -111,6 +111,7 @@ class Gateway:
         self._tokens = tokens_of(settings, self._on_issuer_failure)
         self._parsed = Parsed()
         self._tls = tls_of(settings.server)
+        self._read_files = fingerprint(watched_files(settings, config_file))  # as they were before they are read
         self._reloader = Reloader(settings, self._load, self._log, reread, self._tls.renew if self._tls else None)
         self._tasks: list[asyncio.Task[None]] = []
         media = media_settings(settings, key)
@@ -270,7 +271,8 @@ class Gateway:
         admin_port = self._admin.start()
         self._tasks.append(loop.create_task(self._canary.keep_beating()))
         if server.watch_interval_s > 0:
-            self._tasks.append(loop.create_task(watch(self._watched, server.watch_interval_s, self.reload)))
+            watching = watch(self._watched, server.watch_interval_s, self.reload, self._read_files)
+            self._tasks.append(loop.create_task(watching))
         self._tasks.append(loop.create_task(RollCall(self._log).keep_calling(self._upstream.everybody)))
         spare_the_collector()
         self._log.event(
@@ -329,8 +331,7 @@ class Gateway:
         return await self._reloader.reload()
 
     def _watched(self) -> list[Path]:
-        files = [Path(path) for path in (self.settings.policies, self._config_file) if path is not None]
-        return files + watched_files(self.settings.server)
+        return watched_files(self.settings, self._config_file)
 
     def _on_issuer_failure(self, reason: str) -> None:
         self._log.limited("warning", "token_issuer_unreachable", reason=reason)

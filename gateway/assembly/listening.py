@@ -36,9 +36,12 @@ def tls_of(server: ServerSettings) -> ServerTls | None:
     )
 
 
-def watched_files(server: ServerSettings) -> list[Path]:
-    """Files whose change is a reason to reload."""
-    files = (server.tls_cert_file, server.tls_key_file, server.tls_client_ca_file)
+def watched_files(settings: Settings, config_file: Path | None) -> list[Path]:
+    """Files and folders whose change is a reason to reload."""
+    server = settings.server
+    files = (
+        settings.policies, config_file, server.tls_cert_file, server.tls_key_file, server.tls_client_ca_file
+    )  # fmt: skip
     return [Path(file) for file in files if file is not None]
 
 

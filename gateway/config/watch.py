@@ -42,9 +42,19 @@ def _files(path: Path) -> list[Path]:
         return []
 
 
-async def watch(paths: Callable[[], Sequence[Path]], every_s: float, changed: Callable[[], Awaitable[object]]) -> None:
-    """Call ``changed`` after every change, until cancelled. ``paths`` is asked each time: a reload may move them."""
-    acted_on = latest = await asyncio.to_thread(fingerprint, paths())
+async def watch(
+    paths: Callable[[], Sequence[Path]],
+    every_s: float,
+    changed: Callable[[], Awaitable[object]],
+    acted_on: Fingerprint | None = None,
+) -> None:
+    """Call ``changed`` after every change, until cancelled. ``paths`` is asked each time: a reload may move them.
+
+    ``acted_on``: the files as they were before they were read, so that an edit since then is not missed.
+    """
+    if acted_on is None:
+        acted_on = await asyncio.to_thread(fingerprint, paths())
+    latest = acted_on
     while True:
         await asyncio.sleep(every_s)
         earlier, latest = latest, await asyncio.to_thread(fingerprint, paths())

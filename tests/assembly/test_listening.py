@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from gateway.assembly.listening import cors_of, forwarding_of, tls_of, watched_files
-from gateway.config.settings import ServerSettings
+from gateway.config.settings import ServerSettings, Settings
 from tests.certificates import make_authority
 from tests.e2e.processes import Gateway, until
 from tests.simulator.process import SimulatorProcess, chat
@@ -19,7 +19,8 @@ from tests.simulator.process import SimulatorProcess, chat
 
 def test_what_is_not_configured_costs_nothing() -> None:
     server = ServerSettings()
-    assert (tls_of(server), forwarding_of(server), cors_of(server), watched_files(server)) == (None, None, None, [])
+    assert (tls_of(server), forwarding_of(server), cors_of(server)) == (None, None, None)
+    assert watched_files(Settings(), None) == []
 
 
 @pytest.mark.slow
@@ -43,7 +44,9 @@ def test_sockets_on_both_sides_and_a_renewed_certificate(tmp_path: Path) -> None
         SimulatorProcess("--unix-socket", str(back)),
         Gateway("--backend", f"unix://{back}", environment=environment, socket=front) as gateway,
     ):
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(front)), base_url="http://gateway") as client:
+        with httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(front)), base_url="http://gateway", timeout=30
+        ) as client:
             answer = client.post("/v1/chat/completions", json=chat("hi", max_tokens=1))
             assert answer.status_code == 200, answer.text
             assert answer.headers["x-vlmgw-backend"] == str(back)
@@ -53,7 +56,7 @@ def test_sockets_on_both_sides_and_a_renewed_certificate(tmp_path: Path) -> None
 
         def shown() -> str:
             with (
-                socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+                socket.create_connection(("127.0.0.1", port), timeout=30) as plain,
                 trust.wrap_socket(plain, server_hostname="localhost") as secured,
             ):
                 return str(secured.getpeercert())

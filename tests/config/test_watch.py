@@ -65,7 +65,7 @@ async def test_a_change_is_acted_on_once_it_holds_still(tmp_path: Path) -> None:
     async def changed() -> None:
         acted.put_nowait(await asyncio.to_thread(file.read_text))
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         watching = asyncio.create_task(watch(looked_at, 0.005, changed))
         await seen.wait()
         for text in ("11", "222"):  # sizes differ, for two edits may fall into one tick of the file system's clock
@@ -74,3 +74,20 @@ async def test_a_change_is_acted_on_once_it_holds_still(tmp_path: Path) -> None:
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)
     assert acted.empty()
+
+
+async def test_an_edit_between_reading_and_watching_is_acted_on(tmp_path: Path) -> None:
+    file = tmp_path / "gateway.yaml"
+    file.write_text("0")
+    read = fingerprint([file])
+    file.write_text("11")
+    seen = asyncio.Event()
+
+    async def changed() -> None:
+        seen.set()
+
+    async with asyncio.timeout(30):
+        watching = asyncio.create_task(watch(lambda: [file], 0.005, changed, read))
+        await seen.wait()
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
