@@ -14,9 +14,9 @@ from typing import Protocol
 import httpx
 
 from tests.e2e.processes import until
+from tests.ports import free_port
 from tests.simulator import drawn
 from tests.simulator.process import MODEL, chat, image_part
-from tests.state.redis_server import free_port
 
 DEADLINE_S = 120.0
 

@@ -25,10 +25,10 @@ from gateway.config.sources import OTHER_NAMES, environment_name, leaf_paths, lo
 from tests.docker.compose import COMPOSE, plain_document, seconds, services
 from tests.docker.dockerfile import ROOT, shipped
 from tests.e2e.processes import until
+from tests.ports import free_port
 from tests.redis_program import redis_program
 from tests.simulator import drawn
 from tests.simulator.process import chat, image_part
-from tests.state.redis_server import free_port
 
 SERVICES = services()
 CONFIG = ROOT / "docker/config"
@@ -227,7 +227,9 @@ def test_the_services_work_together(tmp_path: Path) -> None:
         until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), "a ready gateway", DEADLINE_S)
         metrics = f"http://127.0.0.1:{admin_port}/metrics"
         until(
-            lambda: httpx.get(metrics, trust_env=False).text.count("vlmgw_backend_up{") == 2, "both engines", DEADLINE_S
+            lambda: httpx.get(metrics, trust_env=False, timeout=30).text.count("vlmgw_backend_up{") == 2,
+            "both engines",
+            DEADLINE_S,
         )
         body = chat("What is this?", image_part(drawn.data_url(drawn.photograph(1600, 1200))), max_tokens=4)
         answer = httpx.post(
@@ -235,4 +237,8 @@ def test_the_services_work_together(tmp_path: Path) -> None:
         )
         assert answer.status_code == 200, answer.text
         assert "shrunk=1" in answer.headers["x-vlmgw-images"]
-        until(lambda: "vlmgw_state_degraded 0" in httpx.get(metrics, trust_env=False).text, "Redis in use", DEADLINE_S)
+        until(
+            lambda: "vlmgw_state_degraded 0" in httpx.get(metrics, trust_env=False, timeout=30).text,
+            "Redis in use",
+            DEADLINE_S,
+        )

@@ -16,18 +16,12 @@ from types import TracebackType
 from typing import Literal
 
 from tests.e2e.processes import until
+from tests.ports import free_port
 
 DOCKER = Path(__file__).parents[2] / "docker"
 Kind = Literal["haproxy", "envoy"]
 KINDS: tuple[Kind, ...] = ("haproxy", "envoy")
 _INTERVAL_MS = 150
-
-
-def free_port() -> int:
-    """One that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Balancer:
@@ -86,7 +80,7 @@ class Balancer:
     def _end(self) -> None:
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -133,7 +127,7 @@ class Balancer:
 
     def _admin(self) -> socket.socket:
         admin = socket.socket(socket.AF_UNIX)
-        admin.settimeout(5)
+        admin.settimeout(30)
         try:
             admin.connect(str(self._state / "admin.sock"))
         except OSError:

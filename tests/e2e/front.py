@@ -14,6 +14,7 @@ from types import TracebackType
 
 from tests.certificates import make_authority
 from tests.e2e.processes import until
+from tests.ports import free_port
 
 FOLDER = Path(__file__).parents[2] / "docker" / "front"
 
@@ -24,9 +25,7 @@ class Front:
     def __init__(self, address: str, folder: Path, **settings: str) -> None:
         self._state = folder / "state"
         self.papers = make_authority(folder, "front", "renewed")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self.url = f"https://localhost:{self.port}"
         self.trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
         self.certificate, self.key = folder / "used.pem", folder / "used.key"
@@ -57,7 +56,7 @@ class Front:
     ) -> None:
         self.process.send_signal(signal.SIGTERM)
         try:
-            self.process.wait(timeout=10)
+            self.process.wait(timeout=30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -71,7 +70,7 @@ class Front:
     def shown(self) -> str:
         """The common name on the certificate that a new connection is shown."""
         with (
-            socket.create_connection(("127.0.0.1", self.port), timeout=5) as plain,
+            socket.create_connection(("127.0.0.1", self.port), timeout=30) as plain,
             self.trust.wrap_socket(plain, server_hostname="localhost") as secured,
         ):
             found = secured.getpeercert()

@@ -19,7 +19,7 @@ import yaml
 
 from tests.e2e.processes import until
 from tests.grafana.known import RULES
-from tests.state.redis_server import free_port
+from tests.ports import free_port
 
 Series = list[dict[str, Any]]
 # Prometheus moves a scrape's time by up to 2 ms, so that samples lie evenly (scrape.ScrapeTimestampTolerance).

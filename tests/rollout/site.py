@@ -16,8 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.e2e.balancers import KINDS, Balancer, free_port
+from tests.e2e.balancers import KINDS, Balancer
 from tests.e2e.processes import Engine, Gateway, until, write_policies
+from tests.ports import free_port
 from tests.state.redis_server import RedisServer, running
 
 # So slow that their buckets never run dry (`books` reads them as sums), and above what a run can use in a day.

@@ -15,17 +15,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.ports import HOST, free_port
 from tests.redis_program import redis_program
 
-_START_S = 15.0
-HOST = "127.0.0.1"
-
-
-def free_port() -> int:
-    """A port that was free a moment ago; a server that finds it taken is started on another one."""
-    with socket.socket() as found:
-        found.bind((HOST, 0))
-        return int(found.getsockname()[1])
+_START_S = 30.0
 
 
 class RedisServer:

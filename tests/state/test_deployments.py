@@ -17,8 +17,9 @@ from gateway.state.redis_cache import CacheLimits, RedisCache
 from gateway.state.redis_hints import RedisHints
 from gateway.state.settings import RedisMode, RedisSettings
 from gateway.types import TenantId
+from tests.ports import HOST, free_port
 from tests.redis_program import redis_program
-from tests.state.redis_server import HOST, RedisServer, free_port, running
+from tests.state.redis_server import RedisServer, running
 from tests.state.replica import QUICK, LoopClock, Replica, claim, until
 
 SLOTS = 16_384

@@ -13,7 +13,8 @@ from gateway.state.redis import RedisWire
 from gateway.state.settings import RedisSettings
 from gateway.state.wire import Command, ErrorReply, Reply, Script, StoreUnavailable
 from tests.certificates import make_authority
-from tests.state.redis_server import RedisServer, free_port, running
+from tests.ports import free_port
+from tests.state.redis_server import RedisServer, running
 
 SUM = Script.of("sum", "return {redis.call('INCRBY', KEYS[1], ARGV[1]), 'ok', false, {1, 2}}")
 

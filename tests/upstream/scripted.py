@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeAlias
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 class SteadyClock:
@@ -112,6 +112,7 @@ class ScriptedEngine:
     connections: int = 0
     closed_connections: int = 0
     _server: asyncio.Server | None = None
+    _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -131,13 +132,14 @@ class ScriptedEngine:
     ) -> None:
         assert self._server is not None
         self._server.close()
-        for exchange in self.exchanges:
-            exchange.writer.transport.abort()
+        for writer in self._writers:  # those that never asked anything among them
+            writer.transport.abort()
         await self._server.wait_closed()
         await until(lambda: self.closed_connections == self.connections)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        self._writers.append(writer)
         try:
             while not writer.is_closing():
                 head = await reader.readuntil(b"\r\n\r\n")
@@ -149,11 +151,3 @@ class ScriptedEngine:
         finally:
             self.closed_connections += 1
             writer.transport.abort()
-
-
-def unused_port() -> int:
-    """A port on which nothing listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -7,7 +7,8 @@ import pytest
 from gateway.types import EngineKind
 from gateway.upstream.discover import Unanswered, discover, fetch, probe_client
 from gateway.upstream.settings import BackendSettings
-from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, routes, unused_port
+from tests.ports import free_port
+from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, routes
 
 VLLM = {
     "/v1/models": b'{"data":[{"id":"m","owned_by":"vllm","root":"/m","max_model_len":8192}]}',
@@ -42,7 +43,7 @@ async def test_a_server_of_chat_completions_only_is_generic() -> None:
 async def test_nobody_there() -> None:
     async with probe_client(5.0) as client:
         with pytest.raises(Unanswered) as caught:
-            await discover(client, BackendSettings(f"http://127.0.0.1:{unused_port()}"))
+            await discover(client, BackendSettings(f"http://127.0.0.1:{free_port()}"))
         assert caught.value.refused
 
 

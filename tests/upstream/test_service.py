@@ -18,6 +18,7 @@ from gateway.types import BackendName, EngineKind, RequestCost
 from gateway.upstream.kv_events.settings import KvEventsSettings
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
+from tests.ports import free_port
 from tests.upstream.kv_events.publisher import Publisher, stored
 from tests.upstream.scripted import (
     Exchange,
@@ -28,7 +29,6 @@ from tests.upstream.scripted import (
     json_response,
     routes,
     until,
-    unused_port,
 )
 
 A = BackendName("a")
@@ -92,7 +92,7 @@ async def test_start_does_not_wait_for_the_silent() -> None:
 
 
 async def test_a_refused_connection_marks_down_at_once_and_the_return_is_noticed() -> None:
-    port = unused_port()
+    port = free_port()
     answer = chat(answering(json_response(b"{}")))
     async with started(f"http://127.0.0.1:{port}") as service:
         service.learn(A, RouteKey((b"1", b"2")))
@@ -107,7 +107,7 @@ async def test_a_refused_connection_marks_down_at_once_and_the_return_is_noticed
 
 
 async def test_an_answer_outranks_a_mark() -> None:
-    port = unused_port()
+    port = free_port()
     async with started(f"http://127.0.0.1:{port}") as service:
         await until(lambda: not service.views()[0].healthy)
         async with ScriptedEngine(chat(answering(json_response(b"{}"))), port=port):

@@ -14,6 +14,7 @@ from gateway.routing.blocks.lookup import PromptChains
 from gateway.routing.blocks.prompt import TokenPrompt
 from gateway.upstream.kv_events.feed import Feed
 from gateway.upstream.kv_events.follower import Follower, Line
+from tests.ports import free_port
 from tests.upstream.kv_events.publisher import CLEARED, Publisher, stored
 
 A, B, C = [1] * 9, [2] * 9, [3] * 9
@@ -21,7 +22,7 @@ TOPIC = b"kv"
 
 
 def until(condition: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + 20
+    give_up_s = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < give_up_s, "it did not come about"
         time.sleep(0.002)
@@ -77,7 +78,7 @@ def test_without_a_replay_socket_a_gap_empties() -> None:
         line = line_to(publisher.endpoint, None)
         with following(line):
             until(lambda: line.feed.connected)
-            until(lambda: publisher.publish(stored(A)) > 20 or line.feed.fresh)
+            until(lambda: publisher.publish(stored(A)) > 20 and line.feed.fresh)
             publisher.publish(stored(C), lost=True)
             publisher.publish(stored(B))
             until(lambda: held(line, B) == 8)
@@ -89,22 +90,22 @@ def test_a_replay_that_is_never_answered_is_given_up() -> None:
         line = line_to(publisher.endpoint, publisher.replay_endpoint)
         with following(line, deadline_s=0.1):
             until(lambda: line.feed.failed_replays == 1)
-            until(lambda: publisher.publish(stored(A)) > 2000 or line.feed.fresh)
+            until(lambda: publisher.publish(stored(A)) > 2 and line.feed.fresh)
             assert held(line, A) == 8
 
 
 def test_a_publisher_that_ends_is_not_believed_and_its_successor_begins_anew() -> None:
-    with Publisher() as publisher:
+    ports = {"port": free_port(), "replay_port": free_port()}
+    with Publisher(**ports) as publisher:
         publisher.publish(stored(A))
         line = line_to(publisher.endpoint, publisher.replay_endpoint)
-        port, replay_port = (int(at.rpartition(":")[2]) for at in (publisher.endpoint, publisher.replay_endpoint))
         follower = Follower(None, 10.0)
         follower.start()
         follower.join([line])
         until(lambda: line.feed.fresh and held(line, A) == 8)
     try:
         until(lambda: not line.feed.fresh)
-        with Publisher(port=port, replay_port=replay_port) as successor:
+        with Publisher(**ports) as successor:
             successor.publish(stored(B))
             until(lambda: line.feed.fresh and held(line, B) == 8)
             assert (held(line, A), line.feed.whole) == (0, True)
@@ -131,9 +132,9 @@ def test_publishers_that_connect_by_themselves_are_told_by_topic() -> None:
             assert follower.bound is not None
             publisher.connect(follower.bound)
         with publishers[0], publishers[1], publishers[2]:
-            until(lambda: publishers[0].publish(stored(A)) > 2000 or held(ours, A) == 8)
-            until(lambda: publishers[1].publish(stored(B)) > 2000 or held(theirs, B) == 8)
-            until(lambda: publishers[2].publish(stored(C)) > 2000 or follower.strangers > 0)
+            until(lambda: publishers[0].publish(stored(A)) > 2 and held(ours, A) == 8)
+            until(lambda: publishers[1].publish(stored(B)) > 2 and held(theirs, B) == 8)
+            until(lambda: publishers[2].publish(stored(C)) > 2 and follower.strangers > 0)
             assert (held(ours, B), held(theirs, A), ours.feed.fresh) == (0, 0, True)
 
 
@@ -169,7 +170,8 @@ def test_addresses_that_are_none_end_nothing() -> None:
         bad, good = line_to("tcp://:nowhere", "x"), line_to(publisher.endpoint, publisher.replay_endpoint)
         mute = line_to(publisher.endpoint, "no address")
         with following(bad, mute, good, deadline_s=0.1):
-            until(lambda: held(good, A) == 8 and mute.feed.failed_replays > 0)
+            # Within so short a deadline the good one's replay may fail too: it goes by what is said from then on.
+            until(lambda: publisher.publish(stored(A)) > 2 and held(good, A) == 8 and mute.feed.failed_replays > 0)
             assert not bad.feed.fresh
     with pytest.raises(ValueError, match="kv_events_listen"):
         Follower("tcp://nowhere", 1.0).start()

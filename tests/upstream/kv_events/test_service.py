@@ -38,7 +38,7 @@ async def events_of(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    give_up_s = time.monotonic() + 20
+    give_up_s = time.monotonic() + 30
     while not condition():
         assert time.monotonic() < give_up_s, "it did not come about"
         await asyncio.sleep(0.002)
@@ -88,7 +88,7 @@ async def test_ranks_are_followed_each_and_the_best_counts() -> None:
         sources = (first.source(), replace(second.source(), rank=1))
         async with events_of(lambda: [Followed(ONE, EngineKind.VLLM, sources)]) as events:
             await until(lambda: events.prefix_tokens(key_of(A)) == {ONE: 8})
-            assert events.prefix_tokens(key_of(B)) == {ONE: 8}
+            await until(lambda: events.prefix_tokens(key_of(B)) == {ONE: 8})
 
 
 async def test_backends_come_and_go() -> None:
@@ -110,7 +110,7 @@ async def test_a_backend_that_may_have_restarted_is_not_believed_until_its_publi
         publisher.publish(stored(A))
         backends = [Followed(ONE, EngineKind.VLLM, (publisher.source(replays=False),))]
         async with events_of(lambda: backends) as events:
-            await until(lambda: publisher.publish(stored(A)) > 2000 or ONE in events.prefix_tokens(key_of(A)))
+            await until(lambda: publisher.publish(stored(A)) > 2 and ONE in events.prefix_tokens(key_of(A)))
             events.forget(ONE)
             events.forget(TWO)
             await until(lambda: ONE not in events.prefix_tokens(key_of(A)))
@@ -142,4 +142,4 @@ async def test_publishers_that_connect_by_themselves_are_awaited() -> None:
         assert events.bound is not None
         publisher.connect(events.bound)
         with publisher:
-            await until(lambda: publisher.publish(stored(A)) > 2000 or events.prefix_tokens(key_of(A)) == {ONE: 8})
+            await until(lambda: publisher.publish(stored(A)) > 2 and events.prefix_tokens(key_of(A)) == {ONE: 8})

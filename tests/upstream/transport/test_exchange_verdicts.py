@@ -7,7 +7,8 @@ import pytest
 from gateway.errors import BackendLost, BackendTimeout, NotTaken
 from gateway.types import EngineKind
 from gateway.upstream.transport.response import EngineResponse
-from tests.upstream.scripted import Exchange, Script, ScriptedEngine, answering, json_response, until, unused_port
+from tests.ports import free_port
+from tests.upstream.scripted import Exchange, Script, ScriptedEngine, answering, json_response, until
 from tests.upstream.transport.wire import opened, post, whole
 
 BUSY = (
@@ -18,7 +19,7 @@ DRAINS = b'{"error":{"message":"cannot schedule new futures after shutdown","typ
 
 
 async def test_a_refused_connection_takes_nothing() -> None:
-    async with opened(f"http://127.0.0.1:{unused_port()}") as (transport, backend):
+    async with opened(f"http://127.0.0.1:{free_port()}") as (transport, backend):
         for request in (post(b"{}"), post(method="GET")):
             with pytest.raises(NotTaken) as caught:
                 await transport.forward(backend, request)

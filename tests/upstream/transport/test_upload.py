@@ -14,7 +14,8 @@ from gateway.types import RequestId
 from gateway.upstream.registry import Backend
 from gateway.upstream.transport.exchange import Transport
 from gateway.upstream.transport.response import EngineResponse
-from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, until, unused_port
+from tests.ports import free_port
+from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, until
 from tests.upstream.transport.wire import JSON, LARGE_BYTES, opened, post, whole
 
 
@@ -148,7 +149,7 @@ async def test_what_was_begun_from_the_client_cannot_go_elsewhere() -> None:
     async def script(exchange: Exchange) -> None:
         exchange.reset()
 
-    async with opened(f"http://127.0.0.1:{unused_port()}") as (transport, backend):
+    async with opened(f"http://127.0.0.1:{free_port()}") as (transport, backend):
         with pytest.raises(NotTaken):
             await stream(transport, backend, ChunkedClient([b"hello"], 5))
     async with ScriptedEngine(script) as engine, opened(engine.url) as (transport, backend):
@@ -159,12 +160,12 @@ async def test_what_was_begun_from_the_client_cannot_go_elsewhere() -> None:
 async def test_a_slow_client_is_not_the_backends_fault() -> None:
     class SlowClient(ChunkedClient):
         async def chunk(self) -> bytes:
-            await asyncio.sleep(0.15)
+            await asyncio.sleep(0.6)
             return await super().chunk()
 
     async with (
         ScriptedEngine(answering(json_response(b"{}"))) as engine,
-        opened(engine.url, response_timeout_s=0.1) as (
+        opened(engine.url, response_timeout_s=0.5) as (
             transport,
             backend,
         ),
