@@ -110,10 +110,10 @@ Until = Callable[[Callable[[], bool]], Awaitable[None]]
 
 @pytest.fixture
 def until() -> Until:
-    """Wait for a condition by looking at it, for at most 20 seconds."""
+    """Wait for a condition by looking at it, for at most 30 seconds."""
 
     async def wait(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110 - the condition lies in other processes
                 await asyncio.sleep(0.005)
 

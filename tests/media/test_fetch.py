@@ -195,7 +195,7 @@ async def test_a_declared_size_is_refused_before_the_body_is_read() -> None:
     async with origin({"/x": declare}) as there, fetcher() as client:
         with pytest.raises(SourceTooLarge):
             await get(client, f"http://{NAME}:{there.port}/x")
-        await asyncio.wait_for(there.gone.wait(), 5)
+        await asyncio.wait_for(there.gone.wait(), 30)
         assert there.written_bytes < 8_000_000
 
 
@@ -210,7 +210,7 @@ async def test_an_endless_body_is_cut_at_the_limit() -> None:
     async with origin({"/x": pour}) as there, fetcher() as client:
         with pytest.raises(SourceTooLarge):
             await get(client, f"http://{NAME}:{there.port}/x")
-        await asyncio.wait_for(there.gone.wait(), 5)
+        await asyncio.wait_for(there.gone.wait(), 30)
         assert there.written_bytes < 12_000_000
 
 
@@ -286,18 +286,18 @@ async def test_cancelling_closes_the_connection() -> None:
 
     async with origin({"/x": begin}) as there, fetcher() as client:
         task = asyncio.create_task(get(client, f"http://{NAME}:{there.port}/x"))
-        await asyncio.wait_for(started.wait(), 5)
+        await asyncio.wait_for(started.wait(), 30)
         assert not there.gone.is_set()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await asyncio.wait_for(there.gone.wait(), 5)
+        await asyncio.wait_for(there.gone.wait(), 30)
 
 
 async def test_no_connection_is_kept() -> None:
     async with origin({"/x": ok()}) as there, fetcher() as client:
         url = f"http://{NAME}:{there.port}/x"
         await get(client, url)
-        await asyncio.wait_for(there.gone.wait(), 5)
+        await asyncio.wait_for(there.gone.wait(), 30)
         await get(client, url)
         assert all(b"keep-alive" not in head.lower() for head in there.heads)

@@ -104,7 +104,7 @@ class Gate:
 
 
 async def together(there: Origin, gate: Gate, *fetches: asyncio.Task[bytes]) -> list[bytes | BaseException]:
-    await asyncio.wait_for(gate.asked.wait(), 5)
+    await asyncio.wait_for(gate.asked.wait(), 30)
     gate.open.set()
     assert len(there.heads) == 1
     return await asyncio.gather(*fetches, return_exceptions=True)
@@ -136,7 +136,7 @@ async def test_whoever_began_may_leave_and_whoever_has_no_room_fails_alone() -> 
     async with origin({"/x": gate}) as there, fetcher() as client:
         url = f"http://{NAME}:{there.port}/x"
         leader = asyncio.create_task(get(client, url))
-        await asyncio.wait_for(gate.asked.wait(), 5)
+        await asyncio.wait_for(gate.asked.wait(), 30)
         other = asyncio.create_task(get(client, url))
         poor = asyncio.create_task(get(client, url, take=Room(10).share(10).take))
         await asyncio.sleep(0)
@@ -153,7 +153,7 @@ async def test_the_room_of_the_one_who_began_is_no_failure_of_the_others() -> No
     async with origin({"/x": gate}) as there, fetcher() as client:
         url = f"http://{NAME}:{there.port}/x"
         poor = asyncio.create_task(get(client, url, take=Room(10).share(10).take))
-        await asyncio.wait_for(gate.asked.wait(), 5)
+        await asyncio.wait_for(gate.asked.wait(), 30)
         other = asyncio.create_task(get(client, url))
         await asyncio.sleep(0)
         gate.open.set()
