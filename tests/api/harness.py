@@ -18,7 +18,7 @@ from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.types.paths import Lane
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 Journey = Callable[[HttpClient], Awaitable[None]]
 
 

@@ -50,7 +50,7 @@ def admin(state: State, token: str | None = None) -> Iterator[httpx.Client]:
     server = AdminServer(replace(state.view(), token=token), host="127.0.0.1", port=0)
     port = server.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
             yield client
     finally:
         server.stop()

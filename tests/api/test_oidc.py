@@ -140,14 +140,14 @@ async def test_keys_are_fetched_again_when_a_new_one_is_named(monkeypatch: pytes
             with pytest.raises(Unauthenticated):
                 known.caller(token(), [ACME])
             published.append(key_set("rsa", "ec"))
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not opens(known):  # noqa: ASYNC110 - filled by another task
                     await asyncio.sleep(0.005)
             published.append(b"no json")
             asked = len(issuer.exchanges)
             with pytest.raises(Unauthenticated):
                 known.caller(token(kid="third"), [ACME])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(30):
                 while not failures:  # noqa: ASYNC110 - filled by another task
                     await asyncio.sleep(0.005)
             assert len(issuer.exchanges) > asked

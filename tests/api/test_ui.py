@@ -69,7 +69,7 @@ def serving(page: Page | None = None, token: str | None = None) -> Iterator[http
     server = AdminServer(view, host="127.0.0.1", port=0)
     port = server.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=10) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=30) as client:
             yield client
     finally:
         server.stop()
@@ -174,7 +174,7 @@ def test_too_much_is_not_read() -> None:
         assert large.status_code == 413
         pieces = (b"x" * (1 << 15) for _ in range(4))  # no length is declared
         assert client.post("/ui/api/check", content=pieces).status_code == 413
-        connection = HTTPConnection(client.base_url.host, client.base_url.port or 0, timeout=10)
+        connection = HTTPConnection(client.base_url.host, client.base_url.port or 0, timeout=30)
         connection.putrequest("POST", "/ui/api/picture?model=a")
         connection.putheader("Content-Length", str(PICTURE_LIMIT_BYTES + 1))
         connection.endheaders()
@@ -188,7 +188,7 @@ def test_when_all_places_are_taken_the_next_is_told_so_at_once() -> None:
     with serving(page) as client, ThreadPoolExecutor(PICTURE_PLACES) as pool:
         held = [pool.submit(client.post, "/ui/api/picture?model=a", content=b"1") for _ in range(PICTURE_PLACES)]
         for _ in held:
-            page.waiting.acquire(timeout=10)
+            page.waiting.acquire(timeout=30)
         busy = client.post("/ui/api/picture?model=a", content=b"1")
         assert (busy.status_code, busy.json()["error"]["code"], busy.headers["retry-after"]) == (503, "busy", "1")
         assert client.get("/ui/api/choices").status_code == 200

@@ -28,7 +28,7 @@ def reading() -> Journey:
 
 
 async def until_held(slab: Slab, byte_count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while slab.in_use_bytes < byte_count:  # noqa: ASYNC110  # the server does not tell
             await asyncio.sleep(0.002)
 

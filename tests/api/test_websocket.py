@@ -51,7 +51,7 @@ def text(data: bytes) -> Frame:
 async def _relayed(
     client: Side, other: Side, leaving: Callable[[], Awaitable[None]] = never, silence_s: float = 5
 ) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await relay(client, other, silence_s, leaving)
 
 

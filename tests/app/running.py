@@ -18,7 +18,7 @@ from gateway.config.sources import load_settings
 from tests.upstream.scripted import Exchange, Script, ScriptedEngine, answering, json_response, routes
 
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
-DEADLINE_S = 20.0
+DEADLINE_S = 30.0
 USAGE = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
 COMPLETION = json.dumps({"choices": [{"message": {"content": "Hi."}}], "usage": USAGE}).encode()
 DOCUMENTS = {
@@ -76,6 +76,7 @@ def chat_body(**fields: Any) -> dict[str, Any]:
 
 def settings_for(url: str, **flags: object) -> Settings:
     given: dict[str, object] = {
+        "upstream.discovery_timeout_s": 20,
         "server.port": 0, "server.admin_port": 0, "server.settle_s": 0, "server.drain_timeout_s": 10,
         "media.workers": 1, "media.slab_bytes": 64 << 20, "backends": [{"url": url, "name": "engine"}],
     }  # fmt: skip

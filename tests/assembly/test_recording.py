@@ -9,6 +9,7 @@ import pytest
 from gateway.assembly import recording
 from gateway.assembly.recording import open_spans
 from gateway.config.tracing import TracingConfig
+from gateway.telemetry import spans
 from gateway.telemetry.log import JsonLog
 from tests.app.running import COMPLETION, running
 from tests.telemetry.collector import CLIENT, Collector
@@ -16,6 +17,12 @@ from tests.upstream.scripted import Exchange, answering, json_response
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CONTEXT = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=1"}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever takes the spans has all the time that a busy machine may need."""
+    monkeypatch.setattr(spans, "_CLOSE_S", 30.0)
 
 
 async def told_backend(headers: dict[str, str], **flags: object) -> Exchange:

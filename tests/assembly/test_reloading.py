@@ -110,7 +110,7 @@ async def test_reading_holds_up_no_loop_and_reloads_follow_each_other(log: JsonL
     def slow() -> Settings:
         active.append(len(active))
         reading.set()
-        assert go_on.wait(10)
+        assert go_on.wait(30)
         return Settings()
 
     reloader = Reloader(Settings(), load, log, slow)

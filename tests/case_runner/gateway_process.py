@@ -108,7 +108,7 @@ class GatewayProcess:
     async def get_admin(self, path: str) -> tuple[int, str]:
         """A GET on the admin port; status 0 when it does not answer."""
         try:
-            async with httpx.AsyncClient(trust_env=False, timeout=10) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=30) as client:
                 answer = await client.get(f"http://127.0.0.1:{self.admin_port}{path}")
         except httpx.HTTPError:
             return 0, ""

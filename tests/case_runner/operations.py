@@ -21,12 +21,13 @@ from tests.case_runner.polling import until
 from tests.case_runner.wire import listen
 from tests.case_runner.worker_hunter import WorkerHunter
 
-_BUSY_DEADLINE_S = 10.0
-_IDLE_DEADLINE_S = 8.0
+_BUSY_DEADLINE_S = 60.0
+_IDLE_DEADLINE_S = 30.0
 _SIGNAL_SETTLES_S = 0.1
+_SIGNAL_DEADLINE_S = 30.0
 _EXIT_DEADLINE_S = 60.0
 _BASELINE_REQUESTS = 10
-_ORPHANS_LEAVE_S = 2.0
+_ORPHANS_LEAVE_S = 30.0
 
 
 class Operations:
@@ -218,9 +219,16 @@ class Operations:
         self.seen.killed_at_s = time.monotonic()
 
     async def _signal_main(self, step: dict[str, Any]) -> None:
-        self.gateway.signal(_signal(step.get("signal", "TERM" if step["do"] == "signal_main" else "KILL")))
+        number = _signal(step.get("signal", "TERM" if step["do"] == "signal_main" else "KILL"))
+        begins_a_drain = number is signal.SIGTERM and not self.seen.signals_at_s
+        self.gateway.signal(number)
         self.seen.signals_at_s.append(time.monotonic())
+        if begins_a_drain:
+            await until(self._is_draining, within_s=_SIGNAL_DEADLINE_S)
         await asyncio.sleep(_SIGNAL_SETTLES_S)
+
+    def _is_draining(self) -> bool:
+        return self.gateway.exit_code is not None or '"draining"' in self.gateway.said()
 
     async def _wait_exit(self, _: dict[str, Any]) -> None:
         self.seen.exit_code = await self.gateway.wait_exit(_EXIT_DEADLINE_S * self.seen.time_scale)

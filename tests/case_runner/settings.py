@@ -43,6 +43,7 @@ _MAX_RATIO = 200  # of both families' processors; not a setting of the gateway
 _IMAGE_WORKERS = 2
 _SETTLE_S = 0.2
 _PROBE_INTERVAL_S = 1.0
+_DISCOVERY_TIMEOUT_S = 20.0  # the stand-ins answer; a busy machine is no reason to begin without having heard them
 
 
 class UnknownSetting(Exception):
@@ -91,6 +92,7 @@ def gateway_files(
             "response_timeout_s": whole["backend.response_timeout_s"],
             "idle_timeout_s": whole["stream.idle_timeout_s"],
             "probe_interval_s": _PROBE_INTERVAL_S,
+            "discovery_timeout_s": _DISCOVERY_TIMEOUT_S,
         },
         "media": {"workers": _IMAGE_WORKERS, "job_deadline_s": whole["image.timeout_s"]},
         "fetch": {

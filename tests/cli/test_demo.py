@@ -63,7 +63,7 @@ def test_it_stays_up_for_the_user_s_own_client(tmp_path: Path, number: signal.Si
             model = client.models.list().data[0].id
             answer = client.chat.completions.create(model=model, messages=[{"role": "user", "content": "Hello"}])
         assert "You wrote: Hello" in (answer.choices[0].message.content or "")
-        assert "vlmgw_requests_total" in httpx.get(metrics, trust_env=False).text
+        assert "vlmgw_requests_total" in httpx.get(metrics, trust_env=False, timeout=30).text
         process.send_signal(number)
         assert process.stdout is not None
         table = process.stdout.read()

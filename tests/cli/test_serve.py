@@ -26,10 +26,9 @@ def taken_port() -> Iterator[int]:
 
 def test_it_says_where_it_serves_and_leaves_with_0() -> None:
     with Gateway("--backend", NOBODY, "--pool", "1") as gateway:
-        assert (
-            f"Serving 1 backend(s) on {gateway.url}, admin on port {gateway.admin.rsplit(':', 1)[1]}." in gateway.said
-        )
-        assert httpx.get(f"{gateway.admin}/readyz?verbose", trust_env=False).text.endswith("ok\n")
+        serving = f"Serving 1 backend(s) on {gateway.url}, admin on port {gateway.admin.rsplit(':', 1)[1]}."
+        until(lambda: serving in gateway.said, serving)
+        assert httpx.get(f"{gateway.admin}/readyz?verbose", trust_env=False, timeout=30).text.endswith("ok\n")
         gateway.signal(signal.SIGTERM)
         assert gateway.wait() == 0
         assert gateway.line(lambda line: line.get("event") == "stopped", "the end")
@@ -71,7 +70,7 @@ def test_a_hangup_reloads_and_a_bad_file_changes_nothing(tmp_path: Path) -> None
         bad_config = reload(3)
         assert bad_config["ok"] is False
         assert "did you mean url?" in str(bad_config["problems"])
-        assert httpx.get(f"{gateway.url}/health", trust_env=False).status_code == 200
+        assert httpx.get(f"{gateway.url}/health", trust_env=False, timeout=30).status_code == 200
 
 
 def test_a_changed_file_is_reloaded_without_being_told(tmp_path: Path) -> None:
@@ -95,7 +94,7 @@ def test_settings_come_from_flags_before_environment_before_file(tmp_path: Path)
     environment = {"VLMGW_LOG_LEVEL": "info", "VLMGW_MEDIA_WORKERS": "3"}
     arguments = ("--config", str(config), "--host", "127.0.0.1", "--pool", "1")
     with Gateway(*arguments, environment=environment) as gateway:
-        told = httpx.get(f"{gateway.admin}/-/config", trust_env=False).json()
+        told = httpx.get(f"{gateway.admin}/-/config", trust_env=False, timeout=30).json()
     assert told["server"]["host"] == "127.0.0.1"
     assert told["log"]["level"] == "info"
     assert told["media"]["workers"] == 1

@@ -51,7 +51,7 @@ def test_it_serves_until_it_is_told_to_leave(engine: str) -> None:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
         assert ready["engine"] == engine
-        models = httpx.get(f"{ready['url']}/v1/models", trust_env=False).json()
+        models = httpx.get(f"{ready['url']}/v1/models", trust_env=False, timeout=30).json()
         assert models["data"][0]["id"] == ready["model"]
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=30) == 0

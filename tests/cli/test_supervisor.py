@@ -78,40 +78,47 @@ def gateway() -> Iterator[Gateway]:
 
 def ask(gateway: Gateway, times: int) -> None:
     for _ in range(times):  # each on a connection of its own: the kernel spreads those
-        httpx.post(f"{gateway.url}/v1/chat/completions", json=BODY, trust_env=False, timeout=20)
+        httpx.post(f"{gateway.url}/v1/chat/completions", json=BODY, trust_env=False, timeout=30)
+
+
+def counted(gateway: Gateway, times: int) -> None:
+    """An exchange is recorded when it has ended, which its client may see a moment earlier."""
+    until(lambda: gateway.metric("requests_total") >= times, f"{times} requests counted")
+    assert gateway.metric("requests_total") == times
 
 
 def page(gateway: Gateway) -> str:
-    return httpx.get(f"{gateway.admin}/metrics", trust_env=False).text
+    return httpx.get(f"{gateway.admin}/metrics", trust_env=False, timeout=30).text
 
 
 def test_one_truth_for_all_and_one_lost_costs_nothing_that_was_counted(gateway: Gateway) -> None:
-    assert f"on {gateway.url}, admin on port {gateway.admin.rpartition(':')[2]}." in gateway.said
+    until(lambda: f"on {gateway.url}, admin on port {gateway.admin.rpartition(':')[2]}." in gateway.said, "where it is")
     assert gateway.lines("budgets_split")[0]["processes"] == 2
     ask(gateway, 16)
-    assert gateway.metric("requests_total") == 16
-    assert [gateway.metric("pool_workers", process=number) for number in "12"] == [1, 1]
+    counted(gateway, 16)
+    until(lambda: [gateway.metric("pool_workers", process=number) for number in "12"] == [1, 1], "a worker each")
     lost = children(gateway.pid)[0]
     os.kill(lost, signal.SIGKILL)
     gateway.line(lambda line: line.get("event") == "process_lost", "the loss")
-    assert gateway.metric("requests_total") == 16
+    counted(gateway, 16)
     gateway.line(lambda line: line.get("event") == "process_back", "a new one")
     ask(gateway, 8)
-    assert gateway.metric("requests_total") == 24
+    counted(gateway, 24)
     assert {f'process="{number}"' in page(gateway) for number in (1, 2)} == {True}
-    told = httpx.get(f"{gateway.admin}/readyz?verbose", trust_env=False)
+    told = httpx.get(f"{gateway.admin}/readyz?verbose", trust_env=False, timeout=30)
     assert (told.status_code, told.text.count("[+]process ")) == (200, 2)
-    assert httpx.get(f"{gateway.admin}/livez", trust_env=False).status_code == 200
+    assert httpx.get(f"{gateway.admin}/livez", trust_env=False, timeout=30).status_code == 200
     reload_all(gateway)
     leave_at_once(gateway)
 
 
 def reload_all(gateway: Gateway) -> None:
-    assert httpx.post(f"{gateway.admin}/-/reload", trust_env=False).json() == {"reloaded": True, "problems": []}
+    told = httpx.post(f"{gateway.admin}/-/reload", trust_env=False, timeout=30)
+    assert told.json() == {"reloaded": True, "problems": []}
     until(lambda: len(gateway.lines("reload")) == 2, "two reloads")
     gateway.signal(signal.SIGHUP)
     until(lambda: len(gateway.lines("reload")) == 4, "two more")
-    explained = httpx.post(f"{gateway.admin}/-/explain", json=BODY, trust_env=False)
+    explained = httpx.post(f"{gateway.admin}/-/explain", json=BODY, trust_env=False, timeout=30)
     assert explained.status_code == 200
     assert "policy" in explained.text
 
@@ -123,7 +130,7 @@ def leave_at_once(gateway: Gateway) -> None:
         head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
         client.sendall(head)
         assert client.recv(100).startswith(b"HTTP/1.1 100")
-        assert httpx.post(f"{gateway.admin}/-/drain", trust_env=False).status_code == 202
+        assert httpx.post(f"{gateway.admin}/-/drain", trust_env=False, timeout=30).status_code == 202
         until(lambda: len(gateway.lines("draining")) == 2, "both drain")
         gateway.signal(signal.SIGTERM)
         assert gateway.wait() == 1

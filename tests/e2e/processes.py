@@ -14,8 +14,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -25,6 +25,8 @@ import httpx
 from tests.simulator.process import SimulatorProcess
 
 DEADLINE_S = 120.0
+# For a gateway that shall not take a frozen engine for a dead one.
+PATIENT_PROBES = {"VLMGW_UPSTREAM_PROBE_TIMEOUT_S": "100"}
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"]*)"')
 # Probes come quickly, and nobody waits for load balancers.
@@ -32,6 +34,8 @@ _ENVIRONMENT = {
     "VLMGW_SERVER_SETTLE_S": "0",
     "VLMGW_SERVER_DRAIN_TIMEOUT_S": "20",
     "VLMGW_UPSTREAM_PROBE_INTERVAL_S": "0.2",
+    # Who starts it knows its engines from then on, however long they take on a busy machine to say what they are.
+    "VLMGW_UPSTREAM_DISCOVERY_TIMEOUT_S": "20",
     # Who counts workers, or waits for a lost one's successor, means those at work.
     "VLMGW_MEDIA_SPARE_WORKERS": "0",
 }
@@ -67,6 +71,7 @@ class Gateway:
         self._errors: list[str] = []
         self._came = threading.Condition()
         self._readers: list[threading.Thread] = []
+        self._said_all = False
         self.url = self.admin = ""
 
     def __enter__(self) -> Gateway:
@@ -100,6 +105,7 @@ class Gateway:
                 self._lines.append(json.loads(text))
                 self._came.notify_all()
         with self._came:
+            self._said_all = True
             self._came.notify_all()
 
     def _read_errors(self) -> None:
@@ -122,9 +128,7 @@ class Gateway:
             return next((line for line in self._lines if wanted(line)), None)
 
         with self._came:
-            self._came.wait_for(
-                lambda: found() is not None or self.process.poll() is not None, timeout=self._patience_s
-            )
+            self._came.wait_for(lambda: found() is not None or self._said_all, timeout=self._patience_s)
         line = found()
         assert line is not None, f"never logged: {what}; exit code {self.process.poll()}; {self.said[-500:]}"
         return line
@@ -166,8 +170,11 @@ class Gateway:
         self.process.send_signal(number)
 
     def wait(self) -> int:
-        """The exit code of a gateway that was told to leave."""
-        return self.process.wait(timeout=DEADLINE_S)
+        """The exit code of a gateway that was told to leave, once all that it said is read."""
+        code = self.process.wait(timeout=DEADLINE_S)
+        for thread in self._readers:
+            thread.join(DEADLINE_S)
+        return code
 
     def end(self) -> None:
         """End it and whatever is left of its workers."""
@@ -188,7 +195,7 @@ class Gateway:
 
     def _status(self, url: str) -> int:
         try:
-            with httpx.Client(transport=self._transport, trust_env=False, timeout=5) as client:
+            with httpx.Client(transport=self._transport, trust_env=False, timeout=30) as client:
                 return client.get(url).status_code
         except httpx.TransportError:
             return 0
@@ -221,12 +228,21 @@ class Engine(SimulatorProcess):
     def fault(self, kind: str, **fields: object) -> None:
         """What the next generating request meets."""
         faults = [{"kind": kind, **fields}]
-        httpx.post(f"{self.url}/sim/faults", json={"faults": faults}, trust_env=False).raise_for_status()
+        httpx.post(f"{self.url}/sim/faults", json={"faults": faults}, trust_env=False, timeout=30).raise_for_status()
 
     def forget(self) -> None:
         """Empty the records and take back faults that nobody met."""
-        httpx.delete(f"{self.url}/sim/requests", trust_env=False).raise_for_status()
-        httpx.post(f"{self.url}/sim/faults", json={"faults": []}, trust_env=False).raise_for_status()
+        httpx.delete(f"{self.url}/sim/requests", trust_env=False, timeout=30).raise_for_status()
+        httpx.post(f"{self.url}/sim/faults", json={"faults": []}, trust_env=False, timeout=30).raise_for_status()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Nothing comes out of it; what is sent to it waits in the kernel. For a gateway whose probes are patient."""
+        self.process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         """Kill -9, as a crash of the engine does."""
@@ -239,8 +255,9 @@ class Engine(SimulatorProcess):
 
 
 def write_policies(folder: Path, **files: str) -> Path:
-    """``name="text"`` becomes ``name.yaml``; the folder is returned."""
+    """``name="text"`` becomes ``name.yaml``, whole from its first moment; the folder is returned."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
-        (folder / f"{name}.yaml").write_text(text, encoding="utf-8")
+        (folder / f".{name}.new").write_text(text, encoding="utf-8")
+        (folder / f".{name}.new").rename(folder / f"{name}.yaml")
     return folder

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ import httpx
 import pytest
 
 from tests.e2e.processes import Engine, Gateway, until
+from tests.ports import free_port
 from tests.simulator.process import chat
 
 pytestmark = pytest.mark.slow
@@ -37,13 +37,6 @@ ENVIRONMENT = {
 }
 # Statuses that tell of a request which may have run.
 MAY_HAVE_RUN = {502, 504}
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Fleet:

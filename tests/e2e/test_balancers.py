@@ -15,9 +15,10 @@ import httpx
 import pytest
 
 from tests.certificates import make_authority
-from tests.e2e.balancers import DOCKER, KINDS, Balancer, Kind, free_port
+from tests.e2e.balancers import DOCKER, KINDS, Balancer, Kind
 from tests.e2e.h2_client import Http2
 from tests.e2e.processes import DEADLINE_S, Engine, Gateway, until
+from tests.ports import free_port
 from tests.simulator.process import chat, events
 
 pytestmark = pytest.mark.slow
@@ -109,12 +110,12 @@ def test_a_body_of_40_mb_arrives_whole(site: _Site, balancer: Balancer) -> None:
 
 def test_a_body_goes_on_before_its_end_came(site: _Site, balancer: Balancer) -> None:
     body = json.dumps(chat("hi", max_tokens=1)).encode()
-    before = site.gateway.metric("requests_inflight")
+    until(lambda: site.gateway.metric("requests_inflight") == 0, "an idle gateway")
     with Http2(balancer.port, site.trust()) as wire:
         begun = wire.announce(PATH, len(body))
-        until(lambda: site.gateway.metric("requests_inflight") > before, "a request whose body is on its way")
+        until(lambda: site.gateway.metric("requests_inflight") == 1, "a request whose body is on its way")
         wire.reset(begun)
-        until(lambda: site.gateway.metric("requests_inflight") == before, "its client's leave is known")
+        until(lambda: site.gateway.metric("requests_inflight") == 0, "its client's leave is known")
 
 
 def test_a_body_is_invited_or_refused_by_the_gateway_unread(site: _Site, balancer: Balancer) -> None:
@@ -158,7 +159,7 @@ def test_what_is_said_where_no_gateway_answers(kind: Kind, tmp_path_factory: pyt
 
 def _listens(port: int) -> bool:
     try:
-        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        socket.create_connection(("127.0.0.1", port), timeout=30).close()
     except OSError:
         return False
     return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -12,7 +13,7 @@ import pytest
 from openai import OpenAI
 
 from gateway.api.auth import hash_key
-from tests.e2e.processes import Engine, Gateway, until, write_policies
+from tests.e2e.processes import PATIENT_PROBES, Engine, Gateway, until, write_policies
 from tests.simulator import drawn
 from tests.simulator.drawn import data_url
 from tests.simulator.process import MODEL
@@ -48,7 +49,8 @@ def gateway(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         flood=f"tenant: flood\nkeys: ['{hash_key(FLOOD)}']\nqueue_timeout_s: 60\n",
         quiet=f"tenant: quiet\nkeys: ['{hash_key(QUIET)}']\nqueue_timeout_s: 60\n",
     )
-    with Gateway("--backend", engine.url, "--policies", str(policies), "--pool", "1") as running:
+    words = ("--backend", engine.url, "--policies", str(policies), "--pool", "1")
+    with Gateway(*words, environment=PATIENT_PROBES) as running:
         yield running
 
 
@@ -82,30 +84,48 @@ def test_a_rate_in_images_is_told_in_every_answer_and_refuses_with_its_rule(gate
     assert gateway.metric("budget_refusals_total", rule="rates.images") == 1
 
 
+def quietly(client: OpenAI) -> None:
+    client.chat.completions.create(model=MODEL, max_tokens=2, messages=messages(1, "quiet"))
+
+
 def test_a_flood_of_many_images_lets_another_tenant_pass(gateway: Gateway, engine: Engine) -> None:
-    """The order in which requests reach the engine, as the fair queue's tests in virtual time have it."""
+    """The order in which requests reach the engine, as the fair queue's tests in virtual time have it.
+
+    While the engine is frozen nothing ends and nothing is let in: who waits then is known.
+    """
     engine.forget()
     ended: list[int] = []
 
+    def asked() -> float:
+        """How many requests of both have come. Read from their ends backwards: none is counted twice on its way."""
+        over = sum(gateway.metric("tenant_requests_total", tenant=name) for name in ("flood", "quiet"))
+        return over + gateway.metric("backend_inflight") + gateway.metric("budget_waiting_requests")
+
+    large = messages(FLOOD_IMAGES, "flood")
+    flooding = client_of(gateway, FLOOD)
+
     def flood() -> None:
-        with client_of(gateway, FLOOD) as client:
-            asked = messages(FLOOD_IMAGES, "flood")
-            client.chat.completions.create(model=MODEL, max_tokens=32, messages=asked, extra_body={"ignore_eos": True})
-            ended.append(1)
+        flooding.chat.completions.create(model=MODEL, max_tokens=32, messages=large, extra_body={"ignore_eos": True})
+        ended.append(1)
 
     threads = [threading.Thread(target=flood) for _ in range(FLOOD_REQUESTS)]
-    for thread in threads:
-        thread.start()
-    until(lambda: gateway.metric("budget_waiting_requests") >= FLOOD_REQUESTS - 4, "a line of waiting requests")
-    with client_of(gateway, QUIET) as client:
-        for _ in range(3):
+    with engine.frozen():
+        for thread in threads:
+            thread.start()
+        until(lambda: gateway.metric("budget_waiting_requests") == FLOOD_REQUESTS - 1, "a line of waiting requests")
+    with client_of(gateway, QUIET) as client, ThreadPoolExecutor(1) as beside:
+        for turn in range(FLOOD_REQUESTS + 1, FLOOD_REQUESTS + 4):
             before = len(engine.requests())
-            client.chat.completions.create(model=MODEL, max_tokens=2, messages=messages(1, "quiet"))
+            with engine.frozen():
+                quiet = beside.submit(quietly, client)
+                until(lambda turn=turn: asked() == turn, "the quiet one")  # type: ignore[misc]
+            quiet.result()
             came = [len(request["body"]["messages"][0]["content"]) for request in engine.requests()]
             # One of the flood's may be let in between our counting and the quiet one's arrival, and one before it.
             assert came.index(2, before) <= before + 2
     assert len(ended) < FLOOD_REQUESTS, "the flood was over before it could be in the way"
     for thread in threads:
         thread.join()
+    flooding.close()
     assert len(ended) == FLOOD_REQUESTS
     until(lambda: gateway.metric("budget_reserved_tokens") == 0, "budgets that are whole again")

@@ -98,7 +98,7 @@ def test_an_emptied_cache_is_filled_again_and_nobody_notices(site: Site) -> None
     site.chat(*urls)
     usual = site.chat(*urls).json()["usage"]["prompt_tokens"]
     site.vllm.forget()
-    httpx.post(f"{site.vllm.url}/reset_mm_cache", trust_env=False).raise_for_status()
+    httpx.post(f"{site.vllm.url}/reset_mm_cache", trust_env=False, timeout=30).raise_for_status()
     answer = site.chat(*urls)
     assert answer.json()["usage"]["prompt_tokens"] == usual
     line = site.gateway.access_line(answer.headers["x-request-id"])

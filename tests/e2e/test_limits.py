@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from gateway.api.auth import hash_key
-from tests.e2e.processes import DEADLINE_S, Engine, Gateway, until, write_policies
+from tests.e2e.processes import DEADLINE_S, PATIENT_PROBES, Engine, Gateway, until, write_policies
 from tests.simulator.process import chat
 
 pytestmark = pytest.mark.slow
@@ -35,7 +35,7 @@ def gateway(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     backend = {"url": engine.url, "name": "one", "max_requests": 1, "priorities": True}
     config = folder / "gateway.yaml"
     config.write_text(json.dumps({"backends": [backend], "policies": str(policies), "upstream": {"kv_fill": None}}))
-    with Gateway("--config", str(config), "--pool", "1") as running:
+    with Gateway("--config", str(config), "--pool", "1", environment=PATIENT_PROBES) as running:
         yield running
 
 
@@ -52,9 +52,11 @@ def ask(gateway: Gateway, key: str, tokens: int) -> httpx.Response:
 
 def test_one_at_a_time_and_whoever_cannot_wait_is_told(engine: Engine, gateway: Gateway) -> None:
     with ThreadPoolExecutor(3) as threads:
-        waiting = [threads.submit(ask, gateway, PATIENT, 60) for _ in range(3)]
-        until(lambda: engine.state()["in_flight"] == 1, "the first request")
-        refused = ask(gateway, HURRIED, 1)
+        with engine.frozen():
+            waiting = [threads.submit(ask, gateway, PATIENT, 60) for _ in range(3)]
+            until(lambda: gateway.metric("backend_inflight") == 1, "the first request")
+            until(lambda: gateway.metric("budget_waiting_requests") == 2, "two that wait")
+            refused = ask(gateway, HURRIED, 1)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "backends_full")
         assert int(refused.headers["retry-after"]) >= 1
         assert [answer.result().status_code for answer in waiting] == [200, 200, 200]
@@ -62,5 +64,6 @@ def test_one_at_a_time_and_whoever_cannot_wait_is_told(engine: Engine, gateway: 
     assert [request["in_flight"] for request in requests] == [1, 1, 1]
     # vLLM serves the smallest number first; what the client sent is gone.
     assert {request["body"]["priority"] for request in requests} == {1}
+    until(lambda: gateway.metric("backend_inflight") == 0, "the end of the last")
     assert ask(gateway, HURRIED, 1).status_code == 200
     assert engine.requests()[-1]["body"]["priority"] == -1

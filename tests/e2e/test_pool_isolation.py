@@ -122,7 +122,7 @@ def test_a_worker_killed_at_work_costs_nobody_anything(gateway: Gateway, threads
     assert gateway.metric("pool_restarts_total") >= 1
     until(lambda: gateway.metric("pool_workers") == 1, "a new worker")
     assert gateway.workers() != [worker]
-    assert reserved(gateway) == 0
+    until(lambda: reserved(gateway) == 0, "a budget that is whole again")
 
 
 # --- backends --------------------------------------------------------------------------------------------------------
@@ -130,9 +130,12 @@ def test_a_worker_killed_at_work_costs_nobody_anything(gateway: Gateway, threads
 
 def test_one_picture_goes_to_one_backend_and_a_dead_backend_loses_nothing_unsent() -> None:
     with two_engines() as (gateway, engines), ThreadPoolExecutor(16) as threads:
-        first = [post(gateway, photograph(number), "what?") for number in range(8)]
-        again = [post(gateway, f"and now {number}?", photograph(number)) for number in range(8)]
-        homes = [answer.headers["x-vlmgw-backend"] for answer in first]
+        until(lambda: gateway.metric("backend_up") == 2, "both backends")
+        homes: list[str] = []
+        while len(homes) < 8 or len(set(homes)) == 1:  # where each has its home is chance: it hangs on the ports
+            homes.append(post(gateway, photograph(len(homes)), "what?").headers["x-vlmgw-backend"])
+            assert len(homes) < 40, "no picture went to the other backend"
+        again = [post(gateway, f"and now {number}?", photograph(number)) for number in range(len(homes))]
         assert [answer.headers["x-vlmgw-backend"] for answer in again] == homes
         assert set(homes) == {engine.name for engine in engines}
 

@@ -75,7 +75,7 @@ async def test_sglang_s_legs_meet_in_a_room(simulator: Starter, tmp_path: Path) 
     assert "without bootstrap room id" in without.text
     both = chat("Hello", bootstrap_host="127.0.0.1", bootstrap_port=8998, bootstrap_room=5)
     waiting = asyncio.create_task(decode.post(CHAT, json=both))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not running.core.engine.load().running:  # noqa: ASYNC110  # the engine's state, of which nobody tells
             await asyncio.sleep(0.002)
     assert (await prefill.post(CHAT, json=both)).json()["usage"]["completion_tokens"] == 1

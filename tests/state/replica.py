@@ -97,7 +97,7 @@ class Replica:
         await until(lambda: not self.is_degraded, f"{self.name} shares again")
 
 
-async def until(condition: Callable[[], bool], what: str, deadline_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], what: str, deadline_s: float = 30.0) -> None:
     """Poll; raises AssertionError naming what never came."""
     stop_at_s = time.monotonic() + deadline_s
     while not condition():

@@ -67,7 +67,7 @@ async def started(*replicas: Replica) -> AsyncIterator[None]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 - the condition lies in another process
             await asyncio.sleep(0.005)
 
@@ -81,6 +81,7 @@ async def test_others_hear_once_and_the_teller_does_not(server: RedisServer) -> 
         await until(lambda: bool(one.heard and other.heard))
         one.hints.tell("a", 7, IMAGES[3:], [1])
         await until(lambda: other.counted["heard"] == 3)
+        await until(lambda: (one.counted["told"], other.counted["told"]) == (3, 1))
     assert other.heard == [("a", 7, ((IMAGES[0], 100), (IMAGES[1], 0))), ("a", 7, ((IMAGES[3], 1),))]
     assert one.heard == [("b", -3, ((IMAGES[2], 5),))]
     assert (one.counted, other.counted) == ({"told": 3, "heard": 1}, {"told": 1, "heard": 3})

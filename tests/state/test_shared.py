@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 SUMS = "vlmgw:1:{a}:sums"
 LEASES = "vlmgw:1:{a}:leases"
 RATES = "vlmgw:1:{a}:rates"
-HASTY = replace(QUICK, deadline_s=0.05, connect_timeout_s=0.3)
+HASTY = replace(QUICK, deadline_s=0.3, connect_timeout_s=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -198,21 +198,21 @@ async def test_what_a_crashed_replica_held_comes_back_with_its_lease(server: Red
         async with Replica("r1", server.url, base) as one:
             assert await one.take(claim(100)) is not None
             assert await two.take(claim(1)) is None
+            assert server.ask("ZCARD", "vlmgw:1:replicas") == b":2\r\n"
             assert one.store._renewing is not None
             one.store._renewing.cancel()  # it gives no more signs of life
-            assert server.ask("ZCARD", "vlmgw:1:replicas") == b":2\r\n"
             while await two.take(claim(1)) is None:  # noqa: ASYNC110  # its lease ends by itself
                 await asyncio.sleep(0.01)
             assert two.store.facts().expired_count == 1
-            await two.store._renew()
-            assert two.store.facts().replicas == 1
+            while two.store.facts().replicas != 1:
+                await two.store._renew()
 
 
 async def test_a_living_replica_keeps_what_it_holds_beyond_its_lease(server: RedisServer) -> None:
-    base = replace(QUICK, lease_s=1.0)
+    base = replace(QUICK, lease_s=2.0)
     async with Replica("r1", server.url, base) as one, Replica("r2", server.url) as two:
         number = await one.take(claim(100))
-        await until(lambda: one.results["renew", "ok"] >= 5, "five renewals")
+        await until(lambda: one.results["renew", "ok"] >= 4, "four renewals, one every third of a lease")
         assert await two.take(claim(1)) is None
         one.release(number)
 

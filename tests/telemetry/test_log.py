@@ -104,7 +104,7 @@ def test_a_blocked_output_blocks_nobody_and_what_is_lost_is_counted(monkeypatch:
     out.blocked.clear()
     blocked = JsonLog(stream=out)
     blocked.event("info", "first")
-    assert out.waiting.wait(10)
+    assert out.waiting.wait(30)
     for number in range(20):
         blocked.event("info", "more", number=number)
     assert blocked.dropped == 12

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from gateway import __version__
 from gateway.record import AskedFor
 from gateway.telemetry import spans as module
@@ -20,14 +22,21 @@ from tests.telemetry.test_span_facts import TRACE, WHOLE, exchange, full
 
 
 def settings(url: str, **changes: Any) -> SpanSettings:
-    return replace(SpanSettings(f"{url}/v1/traces", {"X-Scope": "mine"}, "gw", 1.0, 0.2), **changes)
+    return replace(SpanSettings(f"{url}/v1/traces", {"X-Scope": "mine"}, "gw", 1.0, 30.0), **changes)
 
 
-async def sent(url: str, *calls: Callable[[Spans], None]) -> tuple[SpanTally, list[dict[str, Any]]]:
+@pytest.fixture(autouse=True)
+def at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is sent when it ends and not earlier, and whoever takes it has all the time that a busy machine may need."""
+    monkeypatch.setattr(module, "_SEND_EVERY_S", 3600.0)
+    monkeypatch.setattr(module, "_CLOSE_S", 30.0)
+
+
+async def sent(url: str, *calls: Callable[[Spans], None], **changes: Any) -> tuple[SpanTally, list[dict[str, Any]]]:
     """What was counted and logged once all is over."""
     out = io.BytesIO()
     log = JsonLog(stream=out)
-    spans = Spans(settings(url), log)
+    spans = Spans(settings(url, **changes), log)
     for call in calls:
         call(spans)
     await spans.stop()
@@ -95,7 +104,7 @@ async def test_a_dead_collector_costs_one_warning_and_no_secret() -> None:
             for _ in range(50):
                 spans.add(1_000.0, full())
 
-        tally, lines = await sent(url, add)
+        tally, lines = await sent(url, add, timeout_s=0.2)
     assert tally == SpanTally(0, 50, 0)
     assert [(line["level"], line["event"]) for line in lines] == [("warning", "spans_not_sent")]
     assert lines[0]["reason"]
