@@ -16,6 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.cli.command import run
+from tests.e2e.processes import until
 from tests.ui.site import CAP_PIXELS, MODEL, PHONE, Site, photograph, site
 
 OTHERS = ("OpenGVLab/InternVL3-8B", "google/gemma-3-12b-it", "gpt-4o")
@@ -27,6 +28,8 @@ _DROP = """async ([name, data]) => {
   const event = new DragEvent("drop", {dataTransfer: given, bubbles: true, cancelable: true});
   document.getElementById("drop").dispatchEvent(event);
 }"""
+
+_DRAWN = "image => image.complete && image.naturalWidth > 0"
 
 # All rules in light; in dark those that colours decide.
 _AXE: tuple[tuple[Literal["light", "dark"], dict[str, Any]], ...] = (
@@ -103,7 +106,7 @@ def test_a_dropped_photograph_shows_its_grid_and_the_numbers_of_the_command(page
     for frame, across in (("original", columns), ("delivered", columns)):
         box = page.locator(f"#{frame} svg")
         assert box.get_attribute("viewBox") == f"0 0 {across} {rows}"
-        assert page.locator(f"#{frame} img").evaluate("image => image.complete && image.naturalWidth > 0")
+        until(lambda frame=frame: page.locator(f"#{frame} img").evaluate(_DRAWN), "a picture that is drawn")  # type: ignore[misc]
     delivered = page.locator("#delivered img").evaluate("image => [image.naturalWidth, image.naturalHeight]")
     assert "x".join(map(str, delivered)) == told["target"]
     page.uncheck("#show-grid")
@@ -186,8 +189,11 @@ def test_live_shows_requests_as_they_happen(up: Site, picture: Path) -> None:
         expect(page.locator("#live-facts > div").first).to_contain_text(f"{before + 24} in all")
         expect(page.locator("#decisions li")).to_have_count(before + 24)
         expect(page.locator("#state")).to_have_text("live")
-        served = [int(row.locator("td").last.inner_text()) for row in page.locator("#backends tbody tr").all()]
-        assert sum(served) == before + 24
+        rows = page.locator("#backends tbody tr")
+        until(
+            lambda: sum(int(row.locator("td").last.inner_text()) for row in rows.all()) == before + 24,
+            "each request on one of the backends",
+        )
         asked = up.gateway.metric("image_tokens_total", kind="asked") or up.gateway.metric("image_tokens_total")
         assert asked > 0
         page.locator("#decisions li", has_text="classify").first.locator("summary").click()
