@@ -28,13 +28,13 @@ from tests.e2e.processes import until
 from tests.ports import free_port
 from tests.redis_program import redis_program
 from tests.simulator import drawn
-from tests.simulator.process import chat, image_part
+from tests.simulator.process import MODEL, chat, image_part
 
 SERVICES = services()
 CONFIG = ROOT / "docker/config"
 OURS = ("gateway", "engine-a", "engine-b")
 RUNTIME = shipped()[1][-1]
-DEADLINE_S = 60.0  # far above what two busy cores need for four starts
+DEADLINE_S = 90.0  # far above what two busy cores need for four starts
 SETTINGS = load_settings(CONFIG / "gateway.yaml", environment={})
 
 
@@ -226,11 +226,14 @@ def test_the_services_work_together(tmp_path: Path) -> None:
             until(partial(answers, f"http://127.0.0.1:{engine_port}/health"), "an engine", DEADLINE_S)
         until(lambda: answers(f"http://127.0.0.1:{admin_port}/readyz"), "a ready gateway", DEADLINE_S)
         metrics = f"http://127.0.0.1:{admin_port}/metrics"
+        up = re.compile(r"^vlmgw_backend_up\{[^}]*\} 1\.0$", re.MULTILINE)
         until(
-            lambda: httpx.get(metrics, trust_env=False, timeout=30).text.count("vlmgw_backend_up{") == 2,
+            lambda: len(up.findall(httpx.get(metrics, trust_env=False, timeout=30).text)) == 2,
             "both engines",
             DEADLINE_S,
         )
+        models = f"http://127.0.0.1:{port}/v1/models"
+        until(lambda: MODEL in httpx.get(models, trust_env=False, timeout=30).text, "what they serve", DEADLINE_S)
         body = chat("What is this?", image_part(drawn.data_url(drawn.photograph(1600, 1200))), max_tokens=4)
         answer = httpx.post(
             f"http://127.0.0.1:{port}/v1/chat/completions", json=body, trust_env=False, timeout=DEADLINE_S

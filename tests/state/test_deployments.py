@@ -153,7 +153,7 @@ def sentinel(master: RedisServer) -> Iterator[int]:
     file = Path(master.folder) / "sentinel.conf"
     file.write_text(
         f"port {port}\nbind {HOST}\nsentinel monitor budgets {HOST} {master.port} 1\n"
-        "sentinel down-after-milliseconds budgets 200\nsentinel failover-timeout budgets 2000\n"
+        "sentinel down-after-milliseconds budgets 800\nsentinel failover-timeout budgets 2000\n"
     )
     process = subprocess.Popen(["redis-sentinel", str(file)], executable=program, stdout=subprocess.DEVNULL)
     try:
