@@ -95,8 +95,8 @@ def test_a_replay_that_is_never_answered_is_given_up() -> None:
 
 
 def test_a_publisher_that_ends_is_not_believed_and_its_successor_begins_anew() -> None:
-    ports = {"port": free_port(), "replay_port": free_port()}
-    with Publisher(**ports) as publisher:
+    port, replay_port = free_port(), free_port()
+    with Publisher(port=port, replay_port=replay_port) as publisher:
         publisher.publish(stored(A))
         line = line_to(publisher.endpoint, publisher.replay_endpoint)
         follower = Follower(None, 10.0)
@@ -105,7 +105,7 @@ def test_a_publisher_that_ends_is_not_believed_and_its_successor_begins_anew() -
         until(lambda: line.feed.fresh and held(line, A) == 8)
     try:
         until(lambda: not line.feed.fresh)
-        with Publisher(**ports) as successor:
+        with Publisher(port=port, replay_port=replay_port) as successor:
             successor.publish(stored(B))
             until(lambda: line.feed.fresh and held(line, B) == 8)
             assert (held(line, A), line.feed.whole) == (0, True)
