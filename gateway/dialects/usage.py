@@ -52,7 +52,11 @@ def _objects(tail: bytes, key: re.Pattern[bytes], tries: int, limit_bytes: int) 
 
 def last_usage(tail: bytes) -> Usage | None:
     """The last complete usage object with a prompt count. Streams may carry one per event; only the last is final."""
-    return next((usage for fields in usages(tail) if (usage := _read(fields)) is not None), None)
+    for fields in usages(tail):
+        usage = _read(fields)
+        if usage is not None:
+            return usage
+    return None
 
 
 def _read(fields: dict[str, object]) -> Usage | None:

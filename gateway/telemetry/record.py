@@ -98,15 +98,20 @@ class ExchangeRecorder:
     def flush(self) -> None:
         """Count what waits. Safe in any thread: the loop does it in its time, the admin thread before a scrape."""
         with self._flushing:
-            while self._waiting:
-                time_s, exchange = self._waiting.popleft()
-                totals = stage_totals(exchange.stages)
-                self._count(exchange, totals)
-                line = access_line(exchange, time_s, totals)
-                self._log.access(line)
-                self.recent.take(time_s, exchange, line)
-                if self._traced is not None:
-                    self._traced(time_s, exchange)
+            stages: list[dict[str, float]] = []
+            try:
+                while self._waiting:
+                    time_s, exchange = self._waiting.popleft()
+                    totals = stage_totals(exchange.stages)
+                    stages.append(totals)
+                    self._count(exchange, totals)
+                    line = access_line(exchange, time_s, totals)
+                    self._log.access(line)
+                    self.recent.take(time_s, exchange, line)
+                    if self._traced is not None:
+                        self._traced(time_s, exchange)
+            finally:
+                self._metrics.observe_rows("stage_duration_seconds", stages)
 
     def _count(self, x: ExchangeRecord, stages: dict[str, float]) -> None:
         m = self._metrics
@@ -130,7 +135,6 @@ class ExchangeRecorder:
         m.observe(
             "overhead_seconds", sum([s for stage, s in stages.items() if stage not in not_ours]), image_bucket(images)
         )
-        m.observe_each("stage_duration_seconds", stages)
         if images:
             self._count_images(x)
         if x.clips:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -42,6 +44,26 @@ def test_a_scraper_reads_every_metric_with_its_help_and_type() -> None:
         for sample in family.samples:
             assert set(sample.labels) - {"le"} == set(declaration.labels)
     assert "_created" not in text
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.floats(0, 100)), max_size=60))
+def test_values_put_in_together_count_as_each_by_itself(rows: list[dict[str, float]]) -> None:
+    """Values on a bound, too: they belong below it."""
+    bounds = next(each.buckets for each in DECLARATIONS if each.name == "stage_duration_seconds")
+    rows += [{"a": bound} for bound in bounds] * 2
+    together, apart = Metrics(), Metrics()
+    together.observe_rows("stage_duration_seconds", rows)
+    for row in rows:
+        for label, value in row.items():
+            apart.observe("stage_duration_seconds", value, label)
+    assert told(together) == pytest.approx(told(apart))
+
+
+def told(metrics: Metrics) -> dict[str, float]:
+    """All samples of the stages' durations."""
+    families = text_string_to_metric_families(metrics.render().decode())
+    samples = [sample for family in families for sample in family.samples if "stage_duration" in sample.name]
+    return {f"{sample.name} {sorted(sample.labels.items())}": sample.value for sample in samples}
 
 
 def test_who_asks_for_openmetrics_gets_it_with_the_traces_behind_slow_requests() -> None:
