@@ -126,4 +126,4 @@ def check_accepted(probe: Probe, accepts: Accepts) -> None:
     if probe.format is ImageFormat.PDF and not accepts.documents:
         raise UnsupportedFormat("PDF documents are not accepted here; send pages as PNG or JPEG.")
     if not probe.complete and not accepts.truncated:
-        raise Undecodable("The image is cut off: its file ends before the picture does.")
+        raise Undecodable("The image is cut off or damaged: its file does not hold the whole picture.")

@@ -86,9 +86,10 @@ class Probe:
     """What an image's header says, before any pixel is decoded.
 
     ``raster`` is the stored size; ``orientation`` the EXIF value 1..8 (unknown values read as 1). ``complete`` is
-    ``False`` where the file's own end mark or declared length is missing. ``scans`` counts JPEG scans (1 = baseline).
-    ``frames`` counts frames of an animation or pages of a document; of a document ``pages`` holds the first ones
-    (empty where there is one). ``foreign_profile``: an embedded colour profile that is not sRGB.
+    ``False`` where the file's own end mark or declared length is missing, or a PNG's checksum is wrong. ``scans``
+    counts JPEG scans (1 = baseline). ``frames`` counts frames of an animation or pages of a document; of a document
+    ``pages`` holds the first ones (empty where there is one). ``foreign_profile``: an embedded colour profile that is
+    not sRGB.
     """
 
     format: ImageFormat

@@ -6,6 +6,7 @@ The formats below are the allow-list of decoders: what has no line is refused by
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from gateway.media.codecs.decoders.ico import decode_ico
 from gateway.media.codecs.decoders.jpeg import decode_jpeg
 from gateway.media.codecs.decoders.jpeg2000 import decode_jpeg2000
 from gateway.media.codecs.decoders.pdf import has_pdf, measure_pdf, render_page
-from gateway.media.codecs.decoders.png import decode_png
+from gateway.media.codecs.decoders.png import decode_png, holds_together
 from gateway.media.codecs.decoders.profile import to_srgb
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.decoders.vips import decode_page
@@ -62,10 +63,16 @@ def extras() -> tuple[str, ...]:
 
 
 def look_at(data: bytes, *, documents: bool = False) -> Probe:
-    """The header of a whole file; ``documents`` lets PDF be opened. Raises Undecodable, UnsupportedFormat."""
+    """The header of a whole file; ``documents`` lets PDF be opened. Raises Undecodable, UnsupportedFormat.
+
+    A PNG that is there to its end and damaged within is as incomplete as one that was cut off.
+    """
     if documents and sniff(data) is ImageFormat.PDF:
         return measure_pdf(data)
-    return probe_all(data)
+    probe = probe_all(data)
+    if probe.format is ImageFormat.PNG and probe.complete and not holds_together(data):
+        return replace(probe, complete=False)
+    return probe
 
 
 def decode(data: bytes, probe: Probe, at_least: Size, plan: Wanted) -> Raster:

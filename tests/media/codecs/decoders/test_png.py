@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from gateway.errors import Undecodable
-from gateway.media.codecs.decoders.png import decode_png
+from gateway.errors import Undecodable, UnsupportedFormat
+from gateway.media.codecs.decoders import look_at
+from gateway.media.codecs.decoders.png import decode_png, holds_together
 from gateway.media.codecs.decoders.raster import Raster
 from gateway.media.codecs.decoders.vips import decode_page
 from gateway.media.codecs.probe import probe_all
@@ -81,6 +82,38 @@ def test_damaged_data_is_never_a_picture() -> None:
     data[len(data) // 2] ^= 255
     with pytest.raises(Undecodable):
         decoded(bytes(data))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        png(NOISE),
+        png(NOISE[:, :, :3], before=chunk(b"tEXt", b"a\0b")[:-4] + b"\0\0\0\0"),  # a decoder skips it
+        packed_png(np.arange(64, dtype=np.uint8).reshape(8, 8) % 2, 1, 3, chunk(b"PLTE", bytes(range(6)))),
+        png(NOISE) + b"what trails",
+    ],
+)
+def test_a_whole_file_holds_together(data: bytes) -> None:
+    assert holds_together(data)
+    assert look_at(data).complete
+
+
+@given(st.integers(0, len(png(NOISE)) - 1), st.integers(1, 255))
+def test_a_byte_that_changed_is_noticed_wherever_it_is(at: int, by: int) -> None:
+    data = bytearray(png(NOISE))
+    data[at] ^= by
+    try:
+        assert not look_at(bytes(data)).complete
+    except (Undecodable, UnsupportedFormat):
+        return
+
+
+def test_a_palette_that_is_missing_is_noticed() -> None:
+    assert not look_at(packed_png(np.zeros((8, 8), np.uint8), 1, 3, b"")).complete
+
+
+def test_an_end_with_a_length_of_its_own_is_noticed() -> None:
+    assert not holds_together(png(NOISE)[:-12] + b"\0\0\1\0IEND\0\0\0\0")
 
 
 def test_a_header_that_changed_its_mind_is_undecodable() -> None:
