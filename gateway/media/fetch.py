@@ -29,6 +29,7 @@ from gateway.media.room import REQUEST_RULE
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NOT_MODIFIED = 304
+_LOOPBACK = "127.0.0.1"
 _NOT_IN_TIME = "The image did not arrive in time from its address."
 # Codings that leave the bytes as they are; aws-chunked is a left-over of uploads that S3 hands out with the object.
 _PLAIN_CODINGS = frozenset({"", "identity", "aws-chunked"})
@@ -128,7 +129,12 @@ class _GuardedResolver(AbstractResolver):
             nth = self._asked.get(name, 0)
             self._asked[name] = nth + 1
             return list(answers[min(nth, len(answers) - 1)])
-        infos = await asyncio.get_running_loop().getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
+        try:
+            infos = await asyncio.get_running_loop().getaddrinfo(host, None, family=family, type=socket.SOCK_STREAM)
+        except OSError:
+            if not netguard.is_this_machine(name):
+                raise
+            return [_LOOPBACK]
         return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
     def socket_for(self, info: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:

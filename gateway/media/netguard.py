@@ -123,15 +123,18 @@ _HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*\.?")
 _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
 _DOTTED_QUAD = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 
+_NOT_IN_URIS = re.compile(r"""[^\x21-\x7e]|["<>\\^`{|}]|%(?![0-9A-Fa-f]{2})""")
+
 _NOT_A_URL = "The image's address is not a valid URL."
 
 
 def parse_target(url: str) -> Target:
     """Take an http(s) URL apart without changing what it asks for.
 
-    A raw space becomes ``%20``, characters beyond ASCII their UTF-8 percent-encoded; the fragment is dropped. Raises
-    BadMedia (another scheme, control characters, a user name, no valid host or port) and SourceBlocked (a host that is
-    a number in disguise: decimal, hexadecimal, octal, shortened).
+    What no URI may hold as it is (RFC 3986 §2: a space, ``"<>\\^`{|}``, a percent sign that begins no encoding,
+    characters beyond ASCII as UTF-8) is percent-encoded; the fragment is dropped. Raises BadMedia (another scheme,
+    control characters, a user name, no valid host or port) and SourceBlocked (a host that is a number in disguise:
+    decimal, hexadecimal, octal, shortened).
     """
     if _CONTROL.search(url) or len(url) > _MAX_URL_CHARS:
         raise BadMedia(_NOT_A_URL)
@@ -207,14 +210,26 @@ def _disguised() -> tuple[str, Address | None]:
 
 
 def _wire(target: str) -> str:
-    """Percent-encode what cannot stand in a request line, and nothing else."""
-    if target.isascii() and " " not in target:
+    """Percent-encode what is no part of any URI, as clients' own libraries do, and nothing else.
+
+    Strict servers answer 400 to such characters; encoded they mean the same to all.
+    """
+    if _NOT_IN_URIS.search(target) is None:
         return target
     try:
-        raw = target.encode("utf-8")
+        target.encode("utf-8")
     except UnicodeEncodeError:
         raise BadMedia(_NOT_A_URL) from None
-    return "".join(chr(byte) if 0x20 < byte < 0x7F else f"%{byte:02X}" for byte in raw)
+    return _NOT_IN_URIS.sub(_percent_encoded, target)
+
+
+def _percent_encoded(found: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8"))
+
+
+def is_this_machine(name: str) -> bool:
+    """Whether a name (lower case, no final dot) means loopback, known to a resolver or not: RFC 6761 §6.3."""
+    return name == "localhost" or name.endswith(".localhost")
 
 
 def host_allowed(host: str, patterns: Sequence[str]) -> bool:

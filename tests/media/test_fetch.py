@@ -33,7 +33,8 @@ async def test_an_image_is_fetched_and_nothing_of_the_client_is_sent() -> None:
         ("/a/../b", "/a/../b"),
         ("//x?", "//x?"),
         ("?q", "/?q"),
-        ('/"{}|^`\\', '/"{}|^`\\'),
+        ('/"{}|^`\\', "/%22%7B%7D%7C%5E%60%5C"),
+        ("/100%.png?q=a|b", "/100%25.png?q=a%7Cb"),
     ],
 )
 async def test_the_request_target_goes_over_the_wire_as_written(written: str, sent: str) -> None:
@@ -87,6 +88,8 @@ async def test_a_redirect_to_nowhere_fails() -> None:
         "0.0.0.0",
         "[::1]",
         "[::ffff:127.0.0.1]",
+        "localhost.",
+        "a.b.LocalHost",
         "inner.example.test",
         "mixed.example.test",
     ],

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import BadMedia, SourceBlocked
-from gateway.media.netguard import host_allowed, is_public, networks, parse_target
+from gateway.media.netguard import host_allowed, is_public, is_this_machine, networks, parse_target
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,9 @@ def test_a_network_must_be_one() -> None:
         ("http://h/x?", "/x?"),
         ("http://h/x#frag?y", "/x"),
         ("http://h#frag", "/"),
-        ('http://h/"<>{}|^`\\', '/"<>{}|^`\\'),
+        ('http://h/"<>{}|^`\\', "/%22%3C%3E%7B%7D%7C%5E%60%5C"),
+        ("http://h/100%.png?q=5%&r=%zz&s=%2", "/100%25.png?q=5%25&r=%25zz&s=%252"),
+        ("http://h/a?x[]='1'&y=(2);z=!*$,:@~", "/a?x[]='1'&y=(2);z=!*$,:@~"),
         (" http://h/x ", "/x"),
     ],
 )
@@ -119,8 +121,11 @@ def test_a_target_is_sent_as_it_is_written(url: str, target: str) -> None:
     assert parse_target(url).raw_target == target
 
 
-@given(st.text(alphabet=st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters="#"), max_size=40))
-def test_printable_ascii_is_never_changed(path: str) -> None:
+_OF_URIS = st.characters(min_codepoint=0x21, max_codepoint=0x7E, exclude_characters='#"<>\\^`{|}%')
+
+
+@given(st.lists(_OF_URIS | st.sampled_from(["%2f", "%2B", "%25"]), max_size=40).map("".join))
+def test_what_a_uri_may_hold_is_never_changed(path: str) -> None:
     assert parse_target(f"https://example.com/{path}").raw_target == f"/{path}"
 
 
@@ -134,6 +139,7 @@ def test_any_text_is_a_target_or_a_refusal(text: str) -> None:
         assert target.raw_target.isascii()
         assert target.raw_target.isprintable()
         assert " " not in target.raw_target
+        assert parse_target(target.url).raw_target == target.raw_target
         assert target.host.isascii()
 
 
@@ -247,3 +253,11 @@ def test_what_is_no_http_url_is_refused(url: str) -> None:
 )
 def test_allow_lists(host: str, patterns: list[str], expected: bool) -> None:
     assert host_allowed(host, patterns) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "means_it"),
+    [("localhost", True), ("a.b.localhost", True), ("localhost.example", False), ("alocalhost", False)],
+)
+def test_names_of_this_machine(name: str, means_it: bool) -> None:
+    assert is_this_machine(name) is means_it
