@@ -1,10 +1,11 @@
-"""aiohttp's protocol of one connection to an engine, reading on only where it was held back.
+"""aiohttp's protocol of one connection to an engine: it reads on only where it was held back, and tells all that wait.
 
 Not decided here: when it is held back and goes on (aiohttp's stream reader, by what waits unread).
 """
 
 from __future__ import annotations
 
+import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 
@@ -26,3 +27,19 @@ class EngineProtocol(ResponseHandler):
         if resume_parser:  # else what the parser keeps is still to be asked for
             self._is_held = False
         super().resume_reading(resume_parser)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
+        """The connection failed; whoever reads a body hears of it as well.
+
+        Where an answer breaks its own framing (a chunk that is none), aiohttp 3.14 closes the connection and tells only
+        who waits for a head: a reader of the body would wait for its limit of silence.
+        """
+        if exc_cause is None:
+            super().set_exception(exc)
+        else:
+            super().set_exception(exc, exc_cause)
+        body = self._payload
+        if body is None or body.is_eof() or body.exception() is not None:
+            return
+        is_known = isinstance(exc, aiohttp.ClientError | OSError)
+        body.set_exception(exc if is_known else aiohttp.ClientPayloadError(f"{type(exc).__name__} within the body"))

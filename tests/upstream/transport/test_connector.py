@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import NotTaken
+from gateway.errors import BackendLost, NotTaken
 from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, until
 from tests.upstream.transport.wire import opened, post, whole
 
@@ -85,6 +85,29 @@ async def test_a_connection_closed_while_idle_is_not_used(way: str) -> None:
             await whole(await transport.forward(backend, post(b"{}")))
             await until(partial(closed, number))
         assert len(engine.exchanges) == 5
+
+
+@pytest.mark.parametrize("broken", [b"5\r\nhelloXX\r\n", b"5\r\nhello\r\nZZ\r\n"])
+async def test_a_body_that_breaks_its_own_framing_is_lost_at_once(broken: bytes) -> None:
+    """With an hour's patience: who waited for the silence to end would not come back in time."""
+    has_begun = asyncio.Event()
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.read_body()
+        await exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await has_begun.wait()
+        await exchange.send(broken)
+        await exchange.left()
+        exchange.writer.close()
+
+    async with ScriptedEngine(script) as engine, opened(engine.url) as (transport, backend), asyncio.timeout(30):
+        response = await transport.forward(backend, post(b"{}"))
+        response.limit_silence(3_600)
+        has_begun.set()
+        with pytest.raises(BackendLost):
+            await whole(response)
+        response.close()
+        await until(lambda: engine.closed_connections == 1)
 
 
 async def test_a_backend_on_a_unix_socket_is_asked_there(tmp_path: Path) -> None:
