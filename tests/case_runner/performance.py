@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import re
 import threading
 import time
 from typing import Any
@@ -66,6 +67,14 @@ def read_closes(spec: dict[str, Any] | None) -> ClientCloses | None:
     )
 
 
+def raw_path(request: bytes) -> str:
+    """The path that a raw request asks for, in origin or absolute form; the chat route where it is no request."""
+    words = request.partition(b"\r\n")[0].split(b" ")
+    target = words[1].decode("latin-1") if len(words) > 2 else ""
+    path = re.sub(r"^https?://[^/?]*", "", target).partition("?")[0]
+    return path if path.startswith("/") else CHAT
+
+
 class Performance:
     """One case being played on a topology."""
 
@@ -74,7 +83,7 @@ class Performance:
         self.topology = topology
         self.names = topology.names(case)
         self.raw = self._raw_request()
-        self.path = self.raw.split(b" ", 2)[1].decode().split("?")[0] if self.raw else case.request.get("path", CHAT)
+        self.path = raw_path(self.raw) if self.raw else case.request.get("path", CHAT)
         grid = int(topology.settings["model.factor"])
         self.seen = Observation(case.folder, self.path, time_scale, grid)
         self._slices: list[tuple[Exchange, int, int | None]] = []

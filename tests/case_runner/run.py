@@ -83,8 +83,8 @@ async def _run_group(group: list[Case], time_scale: float, note: Callable[[Verdi
 
 
 async def _run_case(case: Case, topology: Topology, time_scale: float) -> Verdict:
-    performance = Performance(case, topology, time_scale)
     try:
+        performance = Performance(case, topology, time_scale)
         await performance.begin()
         if any("do" in step for step in case.steps):
             await Operations(performance).run()

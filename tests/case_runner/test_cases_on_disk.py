@@ -14,7 +14,9 @@ from gateway.config.sources import load_settings
 from tests.case_runner.cases import Names, find_cases, read_case, static_answers
 from tests.case_runner.checks.verdict import WHOLE
 from tests.case_runner.gateway_process import ROOT
+from tests.case_runner.performance import raw_path
 from tests.case_runner.settings import UnknownSetting, effective, gateway_files
+from tests.case_runner.topology import CHAT
 
 
 def _write(folder: Path, expect: dict[str, Any] | None = None, **spec: Any) -> Path:
@@ -58,8 +60,9 @@ def test_cases_share_a_gateway_only_when_they_want_the_same_and_harm_nobody(tmp_
     other = read_case(_write(tmp_path / "c", settings={"limits.max_images": 4}))
     measured = read_case(_write(tmp_path / "d", expect={"max_rss_growth_mb": 1}))
     operated = read_case(_write(tmp_path / "e", steps=[{"do": "kill_main"}]))
+    placed = read_case(_write(tmp_path / "f", expect={"relations": [{"replica": "equal", "of": ["step1", "step2"]}]}))
     assert plain.group() == equal.group()
-    assert len({case.group() for case in (plain, other, measured, operated)}) == 4
+    assert len({case.group() for case in (plain, other, measured, operated, placed)}) == 5
 
 
 def test_placeholders_are_filled_and_every_random_value_is_another() -> None:
@@ -68,6 +71,20 @@ def test_placeholders_are_filled_and_every_random_value_is_another() -> None:
     first, second = names.fill("{{random}} {{random}}").split(" ")
     assert first != second
     assert names.used_random == {first, second}
+
+
+@pytest.mark.parametrize(
+    ("line", "path"),
+    [
+        (b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: a\r\n\r\n", "/v1/messages"),
+        (b"POST http://gateway.test:80/v1/responses?x HTTP/1.1\r\n\r\n", "/v1/responses"),
+        (b"\x16\x03\x01\x02", CHAT),
+        (b"GET\r\n\r\n", CHAT),
+        (b"OPTIONS * HTTP/1.1\r\n\r\n", CHAT),
+    ],
+)
+def test_a_raw_request_says_which_path_it_is_about(line: bytes, path: str) -> None:
+    assert raw_path(line) == path
 
 
 @pytest.mark.parametrize(
