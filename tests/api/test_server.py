@@ -55,14 +55,21 @@ async def test_draining_waits_for_what_is_in_flight_and_accepts_nothing_new() ->
 async def test_draining_waits_until_a_slow_client_has_its_last_bytes() -> None:
     async def fill(client: HttpClient) -> None:
         await client.start(200, (), None)
-        # Until the kernel takes no more: then the exchange ends, and its last bytes have not left.
-        while not server._unsent_bytes():
-            await client.write(bytes(32_768))
+        # Until the kernel takes no more, now and in a while: then the exchange ends, and its last bytes have not left.
+        held = 0
+        while held < 50:
+            if server._unsent_bytes():
+                held += 1
+                await asyncio.sleep(0.002)
+            else:
+                held = 0
+                await client.write(bytes(32_768))
         await client.finish()
 
     state = Serving(fill)
     server = await started(state)
     wire = await Wire.to(state.port)
+    wire.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's, which reads
     await wire.send(post())
     async with asyncio.timeout(DEADLINE_S):
         while not state.ended:  # noqa: ASYNC110  # nobody tells
@@ -71,6 +78,7 @@ async def test_draining_waits_until_a_slow_client_has_its_last_bytes() -> None:
     await asyncio.wait((drain,), timeout=0.1)
     assert not drain.done()
     assert server._unsent_bytes()
+    wire.writer.transport.resume_reading()  # type: ignore[attr-defined]  # the same
     rest = asyncio.create_task(wire.rest())
     assert await drain
     await server.stop()
