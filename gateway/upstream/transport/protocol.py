@@ -10,10 +10,8 @@ from aiohttp.client_proto import ResponseHandler
 
 
 class EngineProtocol(ResponseHandler):
-    """aiohttp asks it to go on after every read of a body, and each time runs its parser over no bytes.
-
-    With the same on the client's side (``api/connection``) that was 5.6 % of a text request's instructions.
-    """
+    """aiohttp asks it to go on after every read of a body, and each time runs its parser over no bytes; so it does on
+    the client's side (``api/connection``)."""
 
     _is_held = False
 
