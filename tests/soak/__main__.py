@@ -43,6 +43,7 @@ def table(report: Report) -> list[str]:
     lines += ["", *(f"{name:36} {value:10g}" for name, value in report.facts.items()), ""]
     lines += [f"{each.name:36} {each.value:10g}  {each.bound}{_mark(held=each.held)}" for each in verdict.rows]
     lines += [f"not expected: {what} ({count} times)" for what, count in verdict.unexpected.items()]
+    lines += [f"the gateway's log: {cause} ({count} times)" for cause, count in report.causes.items()]
     return [*lines, "", f"soak of {report.minutes:g} minutes: {'all held' if verdict.held else 'VIOLATED'}"]
 
 
@@ -57,6 +58,7 @@ def _told(report: Report) -> dict[str, object]:
         "soak": "held" if verdict.held else "violated",
         "minutes": report.minutes,
         "facts": report.facts,
+        "causes": report.causes,
         **asdict(verdict),
     }
 

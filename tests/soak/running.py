@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,12 +32,13 @@ _ZERO = (
 
 @dataclass
 class Report:
-    """What was seen. ``facts`` are told and not judged."""
+    """What was seen. ``facts`` are told and not judged, and so are ``causes`` of 5xx, by the gateway's access log."""
 
     minutes: float
     samples: list[Sample] = field(default_factory=list)
     seen: list[Seen] = field(default_factory=list)
     facts: dict[str, float] = field(default_factory=dict)
+    causes: Counter[str] = field(default_factory=Counter)
     verdict: Verdict | None = None
 
 
@@ -52,6 +54,7 @@ async def soak(minutes: float, folder: Path, say: Callable[[str], None]) -> Repo
         if "Traceback" in made.gateway.said:
             at_end.append(Row("tracebacks", 1, "none", held=False))
         report.facts = _facts(await looks.metrics(), report)
+        report.causes = _causes(made)
     judged_from = report.samples[0].at_s + warm_up_s(minutes)
     # The last look came when all was over.
     looked = [each for each in report.samples if each.at_s >= judged_from]
@@ -171,6 +174,12 @@ def _died(metrics: dict[str, float]) -> list[Row]:
         Row("workers replaced", metrics.get("pool_restarts_total", 0.0), "0", not metrics.get("pool_restarts_total")),
         Row("store away", metrics.get("state_degraded", 0.0), "0", not metrics.get("state_degraded")),
     ]
+
+
+def _causes(made: Site) -> Counter[str]:
+    """What the log tells of answers that none of this traffic should see."""
+    failed = [line for line in made.gateway.lines("exchange") if (line.get("status") or 0) >= 500]
+    return Counter(f"{line.get('code')}: {line.get('detail')}" for line in failed)
 
 
 def _facts(metrics: dict[str, float], report: Report) -> dict[str, float]:
