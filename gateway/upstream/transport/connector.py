@@ -5,6 +5,9 @@ The loop may not have seen it yet: uvicorn closes idle connections after 5 s, so
 announced keep-alive. A request that crosses that end may have run for all we know, so none may come near it. Hence the
 order, and hence the kernel is asked how long ago the engine sent its last byte: a loop that was held up reads an answer
 late, and by its own clock a connection is younger than its engine takes it for. Asking costs two microseconds.
+
+A new connection is asked about as well: the kernel had it, and the engine may have given it up, before such a loop
+heard of it. Nothing was sent then, so another one is opened, once.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ from gateway.upstream.transport.protocol import EngineProtocol
 # Where Linux tells, in milliseconds, when the last data came: tcpi_last_data_recv of struct tcp_info (linux/tcp.h), the
 # twelfth of the 32-bit fields behind eight bytes.
 _LAST_DATA = slice(52, 56)
+_ENDED = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
 
 
@@ -52,17 +56,21 @@ class FreshConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
     ) -> Connection:
+        opened = 0
         while True:
             connection = await super().connect(req, traces, timeout)
             transport = connection.transport
-            if transport is not None and transport not in self._known:
+            is_new = transport is None or transport not in self._known
+            opened += is_new
+            if transport is not None and is_new:
                 # No water marks: from here on ``drain`` returns when the kernel has everything.
                 transport.set_write_buffer_limits(high=0)
                 self._known[transport] = _watch(transport)
-                return connection
-            if transport is not None and self._is_fresh(transport):
+            if transport is not None and self._is_fresh(transport, is_new=is_new):
                 return connection
             connection.close()
+            if opened > 1:
+                raise aiohttp.ServerDisconnectedError("closed before anything was sent")
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """Where aiohttp takes the one that was idle longest, so that all of them grow old, put this one before it."""
@@ -86,12 +94,17 @@ class FreshConnector(aiohttp.TCPConnector):
             raise UnixClientConnectorError(path, req.connection_key, error) from error
         return protocol
 
-    def _is_fresh(self, transport: asyncio.Transport) -> bool:
-        """Whether it is quiet and young; of a closed one the descriptor may be somebody else's by now."""
+    def _is_fresh(self, transport: asyncio.Transport, *, is_new: bool) -> bool:
+        """Whether it is quiet and young; of a closed one the descriptor may be somebody else's by now.
+
+        On a new one an engine may speak first (TLS does, with its session tickets), but not have ended it.
+        """
         if transport.is_closing():
             return False
         watch = self._known[transport]
-        return watch is not None and watch.is_quiet and watch.idle_ms <= self._idle_limit_ms
+        if watch is None or watch.idle_ms > self._idle_limit_ms:
+            return False
+        return not watch.has_ended if is_new else watch.is_quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,11 @@ class _Watch:
     def is_quiet(self) -> bool:
         """Whether there is nothing to read."""
         return not self.poll.poll(0)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the engine will say no more."""
+        return any(events & _ENDED for _, events in self.poll.poll(0))
 
     @property
     def idle_ms(self) -> int:

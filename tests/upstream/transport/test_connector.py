@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import select
+import socket
 import time
 from functools import partial
 from pathlib import Path
 
+import aiohttp
 import pytest
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.tracing import Trace
 
 from gateway.errors import BackendLost, NotTaken
+from gateway.upstream.transport.connector import FreshConnector
 from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response, until
 from tests.upstream.transport.wire import opened, post, whole
 
@@ -65,6 +71,58 @@ async def test_a_connection_whose_answer_was_read_late_is_as_old_as_its_engine_t
             await whole(await transport.forward(backend, post(b"{}")))
         assert engine.connections == 2
         assert len(engine.exchanges) == 2
+
+
+class Late(FreshConnector):
+    """Hears of its first ``ends`` connections when the engine has closed them, as a loop does that stood still."""
+
+    def __init__(self, listening: socket.socket, ends: int) -> None:
+        super().__init__(keepalive_s=60)
+        self._listening = listening
+        self._ends = ends
+        self.peers: list[socket.socket] = []
+
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> ResponseHandler:
+        protocol = await super()._create_connection(req, traces, timeout)
+        peer, _ = self._listening.accept()
+        self.peers.append(peer)
+        if len(self.peers) <= self._ends:
+            peer.close()
+            assert protocol.transport is not None
+            client = protocol.transport.get_extra_info("socket")
+            ended = select.poll()
+            ended.register(client.fileno(), select.POLLRDHUP)
+            assert ended.poll(10_000), "its end"
+        return protocol
+
+
+@pytest.mark.parametrize("ends", [1, 2])
+async def test_a_new_connection_that_ended_before_it_is_used_took_nothing(ends: int) -> None:
+    """Another one is opened, once; then it is told that nothing was sent."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        async with opened(f"http://127.0.0.1:{listening.getsockname()[1]}") as (transport, backend):
+            assert transport._connector is not None
+            await transport._connector.close()
+            transport._connector = late = Late(listening, ends)
+            asking = asyncio.create_task(transport.forward(backend, post(b"{}")))
+            if ends == 2:
+                with pytest.raises(NotTaken, match="connect"):
+                    await asking
+            else:
+                await until(lambda: len(late.peers) == 2)
+                reader, writer = await asyncio.open_connection(sock=late.peers[1])
+                assert (await reader.readuntil(b"\r\n\r\n{}")).startswith(b"POST ")
+                writer.write(json_response(b"{}"))
+                assert await whole(await asking) == b"{}"
+                writer.close()
+                await writer.wait_closed()
+            assert len(late.peers) == 2
+            await late.close()
 
 
 @pytest.mark.parametrize("way", ["fin", "reset"])
