@@ -109,8 +109,8 @@ class Stage:
             "VLMGW_MEDIA_SHARED_CACHE_BYTES": str(8 << 20),
             "VLMGW_FETCH_PUBLIC_NETWORKS": "127.0.0.0/8",
             # Two backends meet that many requests in some of these intervals on any machine, and no breaker is first.
-            "VLMGW_UPSTREAM_EJECT_INTERVAL_S": "2",
-            "VLMGW_UPSTREAM_EJECT_VOLUME": "5",
+            "VLMGW_UPSTREAM_EJECT_INTERVAL_S": "3",
+            "VLMGW_UPSTREAM_EJECT_VOLUME": "3",
             "VLMGW_UPSTREAM_EJECT_S": "1",
             "VLMGW_UPSTREAM_BREAKER_FAILURES": "1000000",
             "VLMGW_SERVER_DRAIN_TIMEOUT_S": "120",
