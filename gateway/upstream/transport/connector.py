@@ -102,9 +102,11 @@ class FreshConnector(aiohttp.TCPConnector):
         if transport.is_closing():
             return False
         watch = self._known[transport]
-        if watch is None or watch.idle_ms > self._idle_limit_ms:
+        if watch is None:
             return False
-        return not watch.has_ended if is_new else watch.is_quiet
+        if is_new:
+            return not watch.has_ended
+        return watch.is_quiet and watch.idle_ms <= self._idle_limit_ms
 
 
 @dataclass(frozen=True, slots=True)
