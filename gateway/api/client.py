@@ -23,6 +23,7 @@ from gateway.errors import GatewayError
 from gateway.ports import Body
 from gateway.record import RequestHead
 from gateway.types import HeaderList
+from gateway.types.cutting import cut_off
 
 COMMENT = b": keep-alive\n"
 STREAM_HEADERS = (("Content-Type", "text/event-stream; charset=utf-8"), ("Cache-Control", "no-cache"))
@@ -191,8 +192,7 @@ class HttpClient:
     def abort(self) -> None:
         """Cut the connection so that a half response cannot be taken for a whole one."""
         self.close()
-        if self._request.transport is not None:
-            self._request.transport.abort()
+        cut_off(self._request.transport)
 
     def close(self) -> None:
         """Stop the keep-alive comments; synchronous and safe to repeat."""

@@ -16,6 +16,7 @@ from aiohttp import web
 from gateway.api.connection import Connections
 from gateway.api.handler import DataHandler
 from gateway.api.unix_socket import UnixListener
+from gateway.types.cutting import unsent_bytes
 
 # One readable chunk per body read: asyncio hands over up to 256 KiB at once.
 READ_BUFFER_BYTES = 512 * 1024
@@ -106,8 +107,7 @@ class DataServer:
         """What all connections hold that the kernel has not taken yet."""
         server = None if self._runner is None else self._runner.server
         connections = [] if server is None else server.connections
-        transports = (connection.transport for connection in connections)
-        return sum(transport.get_write_buffer_size() for transport in transports if transport is not None)
+        return sum(unsent_bytes(connection.transport) for connection in connections)
 
     async def stop(self) -> None:
         """End what is left, at once: exchanges with their error, then connections."""

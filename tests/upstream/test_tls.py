@@ -10,18 +10,21 @@ from pathlib import Path
 
 import pytest
 
+from gateway.errors import BackendLost
 from gateway.ports import UpstreamRequest
 from gateway.types import BackendName
 from gateway.upstream.discover import Unanswered, fetch, probe_client
+from gateway.upstream.registry import Backend
 from gateway.upstream.service import UpstreamService
 from gateway.upstream.settings import BackendSettings, UpstreamSettings
 from gateway.upstream.tls import context_of
+from gateway.upstream.transport.exchange import Transport
 from tests.certificates import Papers, self_signed
 from tests.upstream.scripted import SteadyClock, json_response
 
 
 @asynccontextmanager
-async def engine(own: Papers, clients: Papers) -> AsyncIterator[str]:
+async def engine(own: Papers, clients: Papers, answer: bytes | None = None) -> AsyncIterator[str]:
     """An engine that talks only to whom it knows."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(own.certificate, own.key)
@@ -31,7 +34,7 @@ async def engine(own: Papers, clients: Papers) -> AsyncIterator[str]:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await reader.readuntil(b"\r\n\r\n")
-            writer.write(json_response(b"{}", extra="Connection: close\r\n"))
+            writer.write(answer or json_response(b"{}", extra="Connection: close\r\n"))
             await writer.drain()
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
@@ -101,3 +104,24 @@ def test_files_that_cannot_be_used_are_named(tmp_path: Path) -> None:
         BackendSettings("http://x", "e", tls_ca_file="f")
     with pytest.raises(ValueError, match="tls_cert_file"):
         BackendSettings("https://x", "e", tls_key_file="f")
+
+
+async def test_an_answer_that_is_none_is_the_engines_loss(tmp_path: Path) -> None:
+    """aiohttp closes such a connection, and it is closed again when it is given back: nothing is left to cut."""
+    own = self_signed(tmp_path, "engine")
+    both = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    for answer in (both, b"no HTTP at all\r\n\r\n"):
+        async with engine(own, own, answer) as url:
+            certificate = str(own.certificate)
+            settings = BackendSettings(
+                url, "e", tls_ca_file=certificate, tls_cert_file=certificate, tls_key_file=str(own.key)
+            )
+            upstream = UpstreamSettings((settings,))
+            transport = Transport(upstream)  # without the probes of a service
+            await transport.open()
+            try:
+                request = UpstreamRequest("POST", "/v1/chat/completions", "", (), (b"{}",), 2)
+                with pytest.raises(BackendLost):
+                    await transport.forward(Backend(settings, upstream, lambda: None), request)
+            finally:
+                await transport.close()

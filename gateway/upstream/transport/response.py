@@ -11,6 +11,7 @@ from aiohttp.streams import StreamReader
 
 from gateway.errors import BackendLost, BackendTimeout
 from gateway.types import HeaderList
+from gateway.types.cutting import cut_off
 from gateway.upstream import headers
 from gateway.upstream.transport.patience import Silence
 from gateway.upstream.transport.telling import told
@@ -161,6 +162,6 @@ class EngineResponse:
             return
         if self._upload is not None and not self._upload.sent:
             self._upload.abandon()
-        elif not self._content.is_eof() and protocol.transport is not None:
-            protocol.transport.abort()
+        elif not self._content.is_eof():
+            cut_off(protocol.transport)
         self._connection.release()

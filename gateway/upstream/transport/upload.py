@@ -15,6 +15,7 @@ from aiohttp.http import StreamWriter
 
 from gateway.errors import BodyTooLarge
 from gateway.ports import Client
+from gateway.types.cutting import cut_off
 from gateway.upstream.transport.patience import Patience
 
 # Below this a body goes out in one write, joined with the head.
@@ -101,8 +102,7 @@ class Upload(ABC):
 
     def cut(self) -> None:
         """Cut the connection, unsent bytes included."""
-        if self._transport is not None:
-            self._transport.abort()
+        cut_off(self._transport)
 
     def abandon(self) -> None:
         """Cut the connection, and let go of the body's memory."""

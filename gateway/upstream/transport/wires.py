@@ -11,6 +11,7 @@ from __future__ import annotations
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.streams import StreamReader
 
+from gateway.types.cutting import cut_off
 from gateway.upstream.transport.upload import Upload
 
 
@@ -38,8 +39,8 @@ class Wire:
         if self._protocol is None:
             if self._upload is not None:
                 self._upload.cut()
-        elif self._protocol.transport is not None:
-            self._protocol.transport.abort()
+        else:
+            cut_off(self._protocol.transport)
 
     def end(self) -> None:
         """It is over, in whatever way. Safe to call twice."""
