@@ -18,8 +18,9 @@ CONTENTS_LIMIT = 4_096
 _SAME_REQUEST = 16
 # The sums lose two thirds in so many requests.
 _FADE = 1 - 1 / 128
-# Half of an observation to start with: homes are trusted at once, and a dozen requests of new content overrule it.
-_FIRST_AGAIN, _FIRST_ASKED = 0.5, 1.0
+# A tenth of an observation to start with: among many replicas, each of which may have met it, homes are trusted at
+# once, and a dozen requests of new content overrule it.
+_FIRST_AGAIN, _FIRST_ASKED = 0.1, 1.0
 
 
 class Reuse:

@@ -19,8 +19,10 @@ def told(*contents: int, limit: int = 100) -> Reuse:
 
 
 def test_homes_are_trusted_at_first_and_a_dozen_requests_of_new_content_overrule_that() -> None:
-    assert Reuse().share == 0.5
-    assert told(*range(12)).share < 0.05
+    assert known_to_others(Reuse().share, 49 / 50) > 0.99
+    assert known_to_others(Reuse().share, 7 / 8) > 0.5
+    assert known_to_others(told(*range(12)).share, 7 / 8) < 0.06
+    assert known_to_others(told(*range(40)).share, 49 / 50) < 0.15
 
 
 def test_it_rises_as_fast_as_content_comes_again() -> None:
