@@ -125,3 +125,38 @@ async def test_an_answer_that_is_none_is_the_engines_loss(tmp_path: Path) -> Non
                     await transport.forward(Backend(settings, upstream, lambda: None), request)
             finally:
                 await transport.close()
+
+
+@pytest.mark.parametrize("body_bytes", [100_000, 3_000_000])
+async def test_a_large_body_is_sent_whole_and_its_connection_used_again(tmp_path: Path, body_bytes: int) -> None:
+    """Whatever is more than one write: asyncio's TLS is told otherwise than its TCP when to say that all is taken."""
+    own = self_signed(tmp_path, "engine")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(own.certificate, own.key)
+    received: list[int] = []
+    connections: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                received.append(len(await reader.readexactly(body_bytes)))
+                writer.write(json_response(b"{}"))
+        except (ConnectionError, asyncio.IncompleteReadError):
+            writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+    port = server.sockets[0].getsockname()[1]
+    settings = BackendSettings(f"https://127.0.0.1:{port}", "e", tls_ca_file=str(own.certificate))
+    upstream = UpstreamSettings((settings,), response_timeout_s=30.0)
+    transport = Transport(upstream)
+    await transport.open()
+    request = UpstreamRequest("POST", "/v1/chat/completions", "", (), (bytes(body_bytes),), body_bytes)
+    for _ in range(3):
+        response = await transport.forward(Backend(settings, upstream, lambda: None), request)
+        assert await response.chunk() == b"{}"
+        response.close()
+    await transport.close()
+    server.close()
+    await server.wait_closed()
+    assert (received, len(connections)) == ([body_bytes] * 3, 1)

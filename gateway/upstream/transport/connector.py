@@ -64,7 +64,9 @@ class FreshConnector(aiohttp.TCPConnector):
             opened += is_new
             if transport is not None and is_new:
                 # No water marks: from here on ``drain`` returns when the kernel has everything.
-                transport.set_write_buffer_limits(high=0)
+                # (asyncio's TLS, as of 3.11, pauses from its mark on, not above it: at 0 for nothing, and for good.)
+                is_tls = transport.get_extra_info("sslcontext") is not None
+                transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
                 self._known[transport] = _watch(transport)
             if transport is not None and self._is_fresh(transport, is_new=is_new):
                 return connection
