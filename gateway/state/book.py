@@ -14,9 +14,8 @@ algorithm at time t with cost c to that form gives added + c and max(floor, t) +
 their own times is told exactly by two numbers. A correction downwards subtracts from both, and never more than
 `gcra.refunded` would. Times are local microseconds here; ``offset_us`` turns them into the store's.
 
-A take whose answer never came may have been carried out, or may be yet: what was cut off lies with a server or a proxy
-for a while. It is told by name, with its charges, so that the store charges it if it had not, and never after. Not
-decided here: when the store is told (``shared``).
+A take whose answer never came may have been carried out. It is told by name, with its charges, so that the store
+charges it if it had not. Not decided here: when the store is told (``shared``).
 """
 
 from __future__ import annotations
@@ -68,16 +67,11 @@ class UnsureTake:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the store is told of one tenant's rates; ``number`` grows, so that it charges nothing twice.
-
-    ``given_up``: the last take of all that were and whose fate is told with this, so that none of them is carried out
-    any more; 0 for none.
-    """
+    """What the store is told of one tenant's rates; ``number`` grows, so that it charges nothing twice."""
 
     number: int
     untold: dict[str, Untold]
     unsure: list[UnsureTake]
-    given_up: int = 0
 
 
 @dataclass(slots=True)
@@ -93,7 +87,6 @@ class Page:
     seen_us: dict[str, tuple[int, int]] = field(default_factory=dict)
     untold: dict[str, Untold] = field(default_factory=dict)
     unsure: list[UnsureTake] = field(default_factory=list)
-    given_up: int = 0
     unheard: list[Told] = field(default_factory=list)
     told_count: int = 0
 
@@ -133,7 +126,6 @@ class Book:
             if page.open
             or page.untold
             or page.unsure
-            or page.given_up
             or page.unheard
             or any(tat_us > store_now_us for tat_us, _ in page.seen_us.values())
         ]
@@ -212,20 +204,15 @@ class Book:
                     untold.refund(min(surplus_us, max(0, tat_us - now_us - self.offset_us)))
         return True
 
-    def gave_up(self, tenant: TenantId, reservation: ReservationId) -> None:
-        """No take up to this one shall be carried out any more once the store was told."""
-        page = self.page(tenant)
-        page.given_up = max(page.given_up, reservation)
-
     # --- telling it -------------------------------------------------------------------------------------------------
 
     def to_tell(self, tenant: TenantId) -> list[Told]:
         """What the store has not confirmed yet, in order; it counts as being told from now on."""
         page = self.page(tenant)
-        if page.untold or page.unsure or page.given_up or not page.unheard:
+        if page.untold or page.unsure or not page.unheard:
             page.told_count += 1
-            page.unheard.append(Told(page.told_count, page.untold, page.unsure, page.given_up))
-            page.untold, page.unsure, page.given_up = {}, [], 0
+            page.unheard.append(Told(page.told_count, page.untold, page.unsure))
+            page.untold, page.unsure = {}, []
         return list(page.unheard)
 
     def heard(self, tenant: TenantId, number: int) -> None:

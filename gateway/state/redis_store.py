@@ -13,7 +13,6 @@ store. Not decided here: what happens when no answer comes (``shared``); every a
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
@@ -24,8 +23,6 @@ from gateway.state.scripts import FINISH, RENEW, SWEEP, TAKE, tenant_keys
 from gateway.state.wire import Argument, Command, Reply, StoreUnavailable
 from gateway.types import TenantId
 
-# Never sent, and refused by the store itself.
-_NOT_RUN = frozenset({"down", "late"})
 # Commands, and how long an answer may take (None: as long as a request may wait for it).
 Ask = Callable[[Sequence[Command], float | None], "asyncio.Future[list[Reply]]"]
 _End = tuple[list[Argument], "asyncio.Future[bool]"]
@@ -45,7 +42,6 @@ class RedisStore:
         self._own_clock = own_clock
         self._open: dict[ReservationId, tuple[TenantId, int]] = {}  # tenant, end of the lease
         self._under_way: dict[ReservationId, TenantId] = {}
-        self._given_up: dict[TenantId, ReservationId] = {}  # the last take of each that was sent and not answered
         self._ends: dict[TenantId, list[_End]] = {}
         self._ends_now_us = 0
         self._is_flush_due = False
@@ -69,23 +65,13 @@ class RedisStore:
         self.flush()
         asked = self._ask((self._take_command(claim, reservation, now_us),), None)
         self._under_way[reservation] = claim.tenant
-        asked.add_done_callback(partial(self._answered, claim.tenant, reservation))
+        asked.add_done_callback(lambda _: self._under_way.pop(reservation, None))
         try:
             (reply,) = await asyncio.shield(asked)
         except asyncio.CancelledError:
             asked.add_done_callback(partial(self._abandon, claim, reservation))
             raise
         return self._taken(claim, reservation, reply)
-
-    def _answered(self, tenant: TenantId, reservation: ReservationId, asked: asyncio.Future[list[Reply]]) -> None:
-        del self._under_way[reservation]
-        if not asked.cancelled() and (error := asked.exception()) is not None and may_have_run(error):
-            self._given_up[tenant] = max(reservation, self._given_up.get(tenant, reservation))
-
-    def all_given_up(self) -> dict[TenantId, ReservationId]:
-        """Of each tenant the last take that may yet be carried out though nobody waits for it; told once."""
-        given_up, self._given_up = self._given_up, {}
-        return given_up
 
     def _take_command(self, claim: Claim, reservation: ReservationId, now_us: int) -> Command:
         words: list[Argument] = [self._time(now_us), self._lease_us, self.name(reservation), len(claim.holds)]
@@ -100,8 +86,6 @@ class RedisStore:
         verdict, *numbers = whole_numbers(reply)
         if verdict == 2:
             raise ValueError(f"reservation {reservation} is open already")
-        if verdict == 3:
-            raise StoreUnavailable("late", "the store was told before that this take was given up")
         now_us, expired, *rest = numbers
         self.expired_count += expired
         self._forget(now_us)
@@ -116,10 +100,8 @@ class RedisStore:
         """The answer to a take that nobody waits for any more: what it took goes back, charges and all."""
         if asked.cancelled() or asked.exception() is not None:
             self.undo(claim.tenant, reservation)
-            return
-        with contextlib.suppress(StoreUnavailable):  # nothing was taken
-            if isinstance(self._taken(claim, reservation, asked.result()[0]), Granted):
-                self.end(reservation, "void", (), 0)
+        elif isinstance(self._taken(claim, reservation, asked.result()[0]), Granted):
+            self.end(reservation, "void", (), 0)
 
     # --- ending -----------------------------------------------------------------------------------------------------
 
@@ -129,38 +111,26 @@ class RedisStore:
     async def release(self, reservation: ReservationId, now_us: int) -> bool:
         return await self.end(reservation, "release", (), now_us)
 
-    def end(
-        self,
-        reservation: ReservationId,
-        kind: str,
-        costs_us: Sequence[int],
-        now_us: int,
-        *,
-        tenant: TenantId | None = None,
-    ) -> asyncio.Future[bool]:
-        """Put an end among those that go out next; nobody need wait for it. ``kind``: see finish.lua.
-
-        With its ``tenant`` it is told in any case, else only where its lease was not over when the store last answered.
-        """
+    def end(self, reservation: ReservationId, kind: str, costs_us: Sequence[int], now_us: int) -> asyncio.Future[bool]:
+        """Put an end among those that go out next; nobody need wait for it. ``kind``: see finish.lua."""
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[bool] = loop.create_future()
         found = self._open.pop(reservation, None)
-        if tenant is None and found is not None:
-            tenant = found[0]
-        if tenant is None:
+        if found is None:
             ended.set_result(False)
             return ended
         if not self._is_flush_due:
             self._is_flush_due = True
             loop.call_soon(self.flush)
         words: list[Argument] = [self.name(reservation), kind, len(costs_us), *costs_us]
-        self._ends.setdefault(tenant, []).append((words, ended))
+        self._ends.setdefault(found[0], []).append((words, ended))
         self._ends_now_us = now_us
         return ended
 
     def undo(self, tenant: TenantId, reservation: ReservationId) -> None:
         """A take whose answer never came and that shall not be: goes out with the next ends."""
-        self.end(reservation, "void", (), 0, tenant=tenant)
+        self._open[reservation] = (tenant, 0)
+        self.end(reservation, "void", (), 0)
 
     def adopt(self, tenant: TenantId, reservations: Iterable[ReservationId], store_now_us: int) -> None:
         """The store is being told of these as open (``telling``): they are ended and renewed from now on as any."""
@@ -254,11 +224,6 @@ class RedisStore:
         for reservation in over:
             del self._open[reservation]
         return over
-
-
-def may_have_run(error: BaseException) -> bool:
-    """Whether a take that failed so was sent, and may have been or be carried out."""
-    return not isinstance(error, StoreUnavailable) or error.reason not in _NOT_RUN
 
 
 def bucket_of(charge: Charge) -> str:

@@ -33,11 +33,11 @@ BEAT = Script.of("beat", _read("beat"))
 SCRIPTS = (TAKE, FINISH, RENEW, SWEEP, TELL, HOLD, BEAT)
 
 
-def tenant_keys(prefix: str, tenant: TenantId) -> tuple[str, ...]:
+def tenant_keys(prefix: str, tenant: TenantId) -> tuple[str, str, str, str]:
     """In the order in which the scripts expect them. Braces would end the tag early; a tenant's name has none then."""
     tag = tenant.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
     base = f"{prefix}:{KEYS_VERSION}:{{{tag}}}"
-    return tuple(f"{base}:{name}" for name in ("leases", "held", "sums", "rates", "gone", "gone_at"))
+    return f"{base}:leases", f"{base}:held", f"{base}:sums", f"{base}:rates"
 
 
 def registry_key(prefix: str) -> str:

@@ -24,7 +24,7 @@ from gateway.quota.gcra import MICROSECONDS
 from gateway.quota.store import Denied, Granted, Maybe
 from gateway.state.book import Book
 from gateway.state.keeper import Keeper, Say
-from gateway.state.redis_store import RedisStore, may_have_run, whole_numbers
+from gateway.state.redis_store import RedisStore, whole_numbers
 from gateway.state.scripts import BEAT, registry_key
 from gateway.state.settings import RedisSettings
 from gateway.state.telling import Teller
@@ -120,9 +120,9 @@ class SharedStore:
         try:
             outcome = await self._redis.take(claim, reservation, 0)
         except StoreUnavailable as error:
-            is_unsure = may_have_run(error)
-            decided = self._book.take(claim, reservation, self._now_us(), self._replicas, is_unsure=is_unsure)
-            if is_unsure and isinstance(decided, Denied):
+            was_sent = error.reason != "down"
+            decided = self._book.take(claim, reservation, self._now_us(), self._replicas, is_unsure=was_sent)
+            if was_sent and isinstance(decided, Denied):
                 self._redis.undo(claim.tenant, reservation)
             return decided
         self._book.saw(claim, outcome)
@@ -140,11 +140,9 @@ class SharedStore:
         if not self._is_shared:
             self._redis.drop(reservation)
             return self._book.end(reservation, costs_us, now_us)
-        held = self._book.closed(reservation)
-        if held is None:
+        if self._book.closed(reservation) is None:
             return False
-        kind = "release" if costs_us is None else "settle"
-        self._redis.end(reservation, kind, costs_us or (), now_us, tenant=held.claim.tenant)
+        self._redis.end(reservation, "release" if costs_us is None else "settle", costs_us or (), now_us)
         return True
 
     def renew(self, reservations: Sequence[ReservationId], now_us: int) -> Sequence[ReservationId]:  # noqa: ARG002  # the protocol's
@@ -165,8 +163,6 @@ class SharedStore:
         store_now_us = await self._beat()
         await self._compare_secrets()
         self._redis.flush()
-        for tenant, reservation in self._redis.all_given_up().items():
-            self._book.gave_up(tenant, reservation)
         tenants = self._book.tenants_to_tell(store_now_us)
         telling = self._tell(tenants, store_now_us)
         self._is_shared = True

@@ -34,7 +34,7 @@ class Teller:
     def _tell(self, tenant: TenantId, told: Told) -> Command:
         offset_us = self._book.offset_us
         seen_us = self._book.page(tenant).seen_us
-        words: list[Argument] = [0, self._replica, told.number, told.given_up, len(seen_us)]
+        words: list[Argument] = [0, self._replica, told.number, len(seen_us)]
         for bucket, (tat_us, seen_at_us) in seen_us.items():
             words += (bucket, tat_us, seen_at_us)
         words.append(len(told.untold))

@@ -167,18 +167,6 @@ def test_what_was_not_confirmed_is_told_again_before_what_came_since() -> None:
     assert (empty.untold, empty.unsure) == ({}, [])
 
 
-def test_takes_that_were_given_up_are_told_until_that_is_heard() -> None:
-    book = Replica().book
-    for number in (7, 3):
-        book.gave_up(A, ReservationId(number))
-    assert book.tenants_to_tell(0) == [A]
-    assert [told.given_up for told in book.to_tell(A)] == [7]
-    book.gave_up(A, ReservationId(9))
-    assert [told.given_up for told in book.to_tell(A)] == [7, 9]
-    book.heard(A, 2)
-    assert book.tenants_to_tell(0) == []
-
-
 def test_tenants_of_whom_the_store_may_not_know_all() -> None:
     replica = Replica()
     assert replica.book.tenants_to_tell(0) == []

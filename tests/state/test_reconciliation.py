@@ -2,8 +2,7 @@
 
 Two replicas live random histories over a wire that fails at random: a batch is lost before the server saw it, or its
 answers are lost after it was carried out. The bucket is busy throughout, so nothing drains and its arrival time is the
-first charge's plus all that was used: a charge lost or made twice would show. Now and then every lease is over, as
-after an outage that outlasts them, and the next take of anybody ends them.
+first charge's plus all that was used: a charge lost or made twice would show.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -91,23 +89,6 @@ def lossy(name: str, url: str, rng: random.Random) -> tuple[Replica, LossyWire]:
     return replica, wire
 
 
-def end_leases(server: RedisServer) -> None:
-    key = "vlmgw:1:{a}:leases"
-    for word in server.ask("ZRANGE", key, "0", "-1").decode().split("\r\n")[1:-1]:
-        if not word.startswith("$"):
-            server.ask("ZADD", key, "1", word)
-
-
-async def renewed(replica: Replica) -> None:
-    """It shares, and what was ended by its lease is told anew; what was lost before may be noticed only now."""
-    is_told = False
-    while not is_told:
-        await replica.until_shared()
-        with suppress(StoreUnavailable):
-            await replica.store._renew()
-            is_told = True
-
-
 def server_us(server: RedisServer) -> int:
     words = [word for word in server.ask("TIME").decode().split("\r\n")[1:-1] if not word.startswith("$")]
     return int(words[0]) * MICROSECONDS + int(words[1])
@@ -127,13 +108,11 @@ async def test_in_the_end_the_store_knows_exactly_what_is_true(server: RedisServ
             wire.calm = False
         for _ in range(STEPS):
             await rng.choice(histories).step(rng)
-            if rng.random() < 0.1:
-                end_leases(server)
             await asyncio.sleep(rng.random() * 0.008)  # other outages, not one long one
         for _, wire in made:
             wire.calm = True
-        await renewed(one)
-        await renewed(two)
+        await one.until_shared()
+        await two.until_shared()
         held = {f"{each.replica.name}:{number}" for each in histories for number in each.open}
         await until(lambda: server.hash("vlmgw:1:{a}:held").keys() == held, "what is open is held, and nothing else")
         kv_tokens = sum(tokens for each in histories for tokens, _ in each.open.values())

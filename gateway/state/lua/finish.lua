@@ -1,6 +1,5 @@
 -- End reservations: what they held comes back. A settled one's charges become what was used, a released one's stay, one
--- that was never used ("void") gives them back as far as they have not drained. The first end wins; one that comes
--- behind its lease's end still corrects what was charged, once.
+-- that was never used ("void") gives them back as far as they have not drained. The first end wins.
 -- ARGV: now, (reservation kind, number of costs, cost*)* with kind settle, release or void (no costs)
 -- Returns 1 or 0 for each: whether it was open until now.
 
@@ -14,7 +13,6 @@ while at < #ARGV do
   end
   local charges = close(reservation)
   ended[#ended + 1] = charges and 1 or 0
-  charges = charges or recall(reservation)
   if charges and kind ~= 'release' then
     local place = 0
     for bucket, cost, tat in string.gmatch(charges, '(%S+) (%S+) (%S+)') do

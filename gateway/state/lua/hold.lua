@@ -20,7 +20,6 @@ for _ = 1, number() do
   if redis.call('HEXISTS', HELD, reservation) == 1 then
     redis.call('ZADD', LEASES, text(now + lease), reservation)
   else
-    recall(reservation)
     open(reservation, holds, charges, now + lease)
     anew = anew + 1
   end

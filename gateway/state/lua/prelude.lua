@@ -2,17 +2,10 @@
 --   KEYS[1] leases  sorted set  reservation -> microsecond at which its lease is over
 --   KEYS[2] held    hash        reservation -> "unit amount ...|bucket cost tat ..."
 --   KEYS[3] sums    hash        unit -> what is in flight
---   KEYS[4] rates   hash        bucket -> theoretical arrival time, microseconds (gateway/quota/gcra.py); of a replica,
---                               behind an @: what it has told, and the last take whose fate it told
---   KEYS[5] gone    hash        reservation whose lease ran out -> what it was charged, "bucket cost tat ..."
---   KEYS[6] gone_at sorted set  the same reservations -> microsecond at which it did
+--   KEYS[4] rates   hash        bucket -> theoretical arrival time, microseconds (gateway/quota/gcra.py)
 -- All numbers are whole and below 2^53, so the doubles that Lua counts in are exact.
 
-local LEASES, HELD, SUMS, RATES, GONE, GONE_AT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-
--- A replica that could not reach the store for longer than a lease still knows what it took and what became of it. So
--- what a lease's end leaves of a reservation (that it was charged, and what) is remembered for an hour, so many of them.
-local MEMORY_US, MEMORY_COUNT = 3600000000, 10000
+local LEASES, HELD, SUMS, RATES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 
 local at = 0
 local function word()
@@ -115,45 +108,18 @@ local function close(reservation)
   return string.sub(record, bar + 1)
 end
 
--- What a lease's end left of a reservation, its charges as text or nil; whoever asks has it, and nobody after.
-local function recall(reservation)
-  local charges = redis.call('HGET', GONE, reservation)
-  if not charges then
-    return nil
-  end
-  redis.call('HDEL', GONE, reservation)
-  redis.call('ZREM', GONE_AT, reservation)
-  return charges
-end
-local function forget(reservations)
-  for _, reservation in ipairs(reservations) do
-    recall(reservation)
-  end
-end
-local function remember(now, reservation, charges)
-  redis.call('HSET', GONE, reservation, charges)
-  redis.call('ZADD', GONE_AT, text(now), reservation)
-  forget(redis.call('ZRANGEBYSCORE', GONE_AT, '-inf', text(now - MEMORY_US), 'LIMIT', 0, 10))
-  forget(redis.call('ZRANGE', GONE_AT, 0, redis.call('ZCARD', GONE_AT) - MEMORY_COUNT - 1))
-  redis.call('PEXPIRE', GONE, text(MEMORY_US / 1000))
-  redis.call('PEXPIRE', GONE_AT, text(MEMORY_US / 1000))
-end
-
 local function expire(now)
   local over = redis.call('ZRANGEBYSCORE', LEASES, '-inf', text(now))
   for _, reservation in ipairs(over) do
-    local charges = close(reservation)
-    if charges and charges ~= '' then
-      remember(now, reservation, charges)
-    end
+    close(reservation)
   end
   return #over
 end
 
--- Nothing stays behind: what is held is forgotten a lease and an hour after the last sign of life (it counts for nothing
--- once its lease is over), a bucket a minute after it has drained.
+-- Nothing stays behind: what is held is forgotten two leases after the last sign of life, a bucket a minute after it
+-- has drained.
 local function keep_held(lease)
-  local ms = text(math.ceil((lease + MEMORY_US) / 1000))
+  local ms = text(math.ceil(lease / 500))
   redis.call('PEXPIRE', LEASES, ms)
   redis.call('PEXPIRE', HELD, ms)
   redis.call('PEXPIRE', SUMS, ms)

@@ -1,17 +1,12 @@
 -- Test everything, then take everything or nothing.
 -- ARGV: now lease reservation, number of holds, (unit amount limit)*, number of charges, (bucket cost capacity)*
--- Returns {1, now, expired, tat*} when granted, {2} when the reservation is open already, {3} when its replica has given
--- it up since and told what became of it (it comes late, over a connection that was given up), and when denied
+-- Returns {1, now, expired, tat*} when granted, {2} when the reservation is open already, and when denied
 -- {0, now, expired, 1 for a hold or 2 for a charge, its place from 1, longest wait, in use, tat*}.
 
 local now = clock(number())
 local lease, reservation = number(), word()
 if redis.call('HEXISTS', HELD, reservation) == 1 then
   return {2}
-end
-local replica, place_in_row = string.match(reservation, '^(.*):(%d+)$')
-if tonumber(place_in_row) <= tonumber(redis.call('HGET', RATES, '@fate/' .. replica) or '0') then
-  return {3}
 end
 local expired = expire(now)
 

@@ -1,18 +1,13 @@
 -- One replica tells what was charged while it could not reach the store, at the times at which it was. Telling the same
 -- again (the same `seq`, or an earlier one) charges nothing.
--- ARGV: now replica seq, the last take whose answer never came (0: all did)
+-- ARGV: now replica seq
 --   number, (bucket tat time)*                buckets as last seen, and when; they count where the store lost them
 --   number, (bucket added floor)*             charges as one function: tat' = max(tat + added, floor)
---   number, (reservation number (bucket cost time)*)*   takes whose answer never came: charged if they were not
---                                             carried out, as far back as that is remembered
+--   number, (reservation number (bucket cost time)*)*   takes whose answer never came: charged if they are not here
 -- Returns {now}.
 
 local now = clock(number())
-local replica = word()
-local mark, seq, fate = '@' .. replica, number(), number()
-if fate > tonumber(redis.call('HGET', RATES, '@fate/' .. replica) or '0') then
-  redis.call('HSET', RATES, '@fate/' .. replica, text(fate))
-end
+local mark, seq = '@' .. word(), number()
 
 -- A bucket that is not full and not there was lost. From then on what was seen of any bucket before counts: the first to
 -- remember lays a base, who remembers more lifts it and all that was charged on top of it since.
@@ -46,11 +41,10 @@ for _ = 1, number() do
   end
 end
 for _ = 1, number() do
-  local reservation = word()
-  local is_here = redis.call('HEXISTS', HELD, reservation) + redis.call('HEXISTS', GONE, reservation) > 0
+  local is_here = redis.call('HEXISTS', HELD, word()) == 1
   for _ = 1, number() do
     local bucket, cost, time = word(), number(), number()
-    if is_new and not is_here and now - time < MEMORY_US then
+    if is_new and not is_here then
       charge(bucket, time, cost)
       is_charged = true
     end
