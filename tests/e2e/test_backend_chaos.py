@@ -22,7 +22,7 @@ from tests.simulator.process import chat
 
 pytestmark = pytest.mark.slow
 
-REVIVAL_INTERVAL_S, PROBE_TIMEOUT_S = 0.1, 1.5
+REVIVAL_INTERVAL_S, PROBE_TIMEOUT_S = 0.1, 0.5
 # From the moment at which a backend listens again: its next look, one that was under way and hung, and as much again
 # eight times over for a busy machine. With the intervals that are the default it may take no longer either.
 FIRST_SUCCESS_S = 10 * REVIVAL_INTERVAL_S + 2 * PROBE_TIMEOUT_S

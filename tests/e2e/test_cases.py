@@ -24,7 +24,7 @@ KINDS = (
     "drain", "metrics-multiprocess", "mm-uuid", "remote-redirect", "ssrf-address", "tenant-isolation",
 )  # fmt: skip
 # Other tests run beside this one: a case's time is for an idle machine.
-TIME_SCALE = "8"
+TIME_SCALE = "4"
 # Much of a case is waiting.
 JOBS = "3"
 

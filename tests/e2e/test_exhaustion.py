@@ -43,5 +43,6 @@ def test_without_descriptors_nothing_is_lost_for_good() -> None:
         answer = httpx.post(f"{gateway.url}/v1/chat/completions", json=body, timeout=60, trust_env=False)
         assert answer.status_code == 200, answer.text
         said_s = [line["time"] for line in gateway.lines("out_of_resources")]
+        assert said_s, "it is said"
         assert all(later - earlier > 9 for earlier, later in pairwise(said_s)), "at most one line in ten seconds"
         assert "Traceback" not in gateway.said
