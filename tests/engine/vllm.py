@@ -15,6 +15,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.case_runner.procfs import Family, cpu_ns
+
 START_DEADLINE_S = 1500.0
 END_DEADLINE_S = 10.0
 
@@ -128,6 +130,11 @@ class VllmServer:
     def running_requests(self) -> int:
         """`vllm:num_requests_running` now."""
         return int(self.metric("vllm:num_requests_running"))
+
+    def cpu_s(self) -> float:
+        """CPU time that its processes have used. Known at once, where /metrics waits behind all that is generated."""
+        assert self._process is not None, "begin() first"
+        return sum(cpu_ns(pid) or 0 for pid in Family(self._process.pid).members()) / 1e9
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples, of those with these labels."""
