@@ -15,10 +15,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.case_runner.procfs import Family, cpu_ns
-
 START_DEADLINE_S = 1500.0
 END_DEADLINE_S = 10.0
+PLUGINS = Path(__file__).with_name("plugins")
 
 # 160 blocks of 128 tokens hold one prompt of full length; more than that would only cost memory.
 FLAGS = (
@@ -29,6 +28,7 @@ FLAGS = (
     "--max-num-seqs=16",
     "--enable-prefix-caching",
     "--enable-prompt-tokens-details",
+    "--logits-processors=pace:Pace",
 )
 
 
@@ -80,6 +80,7 @@ class VllmServer:
         processor = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "OMP_NUM_THREADS": "1"}
         # Eager mode covers the model only: counting ranks for logprobs would still call a C++ compiler.
         rest = {"TORCH_COMPILE_DISABLE": "1", "VLLM_HOST_IP": "127.0.0.1", "VLLM_RPC_BASE_PATH": str(self._folder)}
+        rest["PYTHONPATH"] = str(PLUGINS)
         # The endpoints that empty caches are there in this mode only.
         dev = {"VLLM_SERVER_DEV_MODE": "1"} if self._dev_mode else {}
         return kept | caches | silent | processor | rest | dev
@@ -131,10 +132,9 @@ class VllmServer:
         """`vllm:num_requests_running` now."""
         return int(self.metric("vllm:num_requests_running"))
 
-    def cpu_s(self) -> float:
-        """CPU time that its processes have used. Known at once, where /metrics waits behind all that is generated."""
-        assert self._process is not None, "begin() first"
-        return sum(cpu_ns(pid) or 0 for pid in Family(self._process.pid).members()) / 1e9
+    def generated_tokens(self) -> int:
+        """`vllm:generation_tokens_total` now."""
+        return int(self.metric("vllm:generation_tokens_total"))
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples, of those with these labels."""
