@@ -5,6 +5,7 @@ The loop may not have seen it yet: uvicorn closes idle connections after 5 s, so
 announced keep-alive. A request that crosses that end may have run for all we know, so none may come near it. Hence the
 order, and hence the kernel is asked how long ago the engine sent its last byte: a loop that was held up reads an answer
 late, and by its own clock a connection is younger than its engine takes it for. Asking costs two microseconds.
+What the loop did see is asked of the protocol: an answer to nobody would be taken for the next request's.
 
 A new connection is asked about as well: the kernel had it, and the engine may have given it up, before such a loop
 heard of it. Nothing was sent then, so another one is opened, once.
@@ -68,7 +69,9 @@ class FreshConnector(aiohttp.TCPConnector):
                 is_tls = transport.get_extra_info("sslcontext") is not None
                 transport.set_write_buffer_limits(high=1 if is_tls else 0, low=0)
                 self._known[transport] = _watch(transport)
-            if transport is not None and self._is_fresh(transport, is_new=is_new):
+            protocol = connection.protocol
+            has_spoken = protocol is None or protocol.should_close
+            if transport is not None and not has_spoken and self._is_fresh(transport, is_new=is_new):
                 return connection
             connection.close()
             if opened > 1:
@@ -79,6 +82,8 @@ class FreshConnector(aiohttp.TCPConnector):
         super()._release(key, protocol, should_close=should_close)
         kept = self._conns.get(key)
         if kept and kept[-1][0] is protocol:
+            assert isinstance(protocol, EngineProtocol), "the factory makes no others"
+            protocol.rest()
             kept.rotate()
 
     async def _create_connection(

@@ -1,4 +1,5 @@
-"""aiohttp's protocol of one connection to an engine: it reads on only where it was held back, and tells all that wait.
+"""aiohttp's protocol of one connection to an engine: it reads on only where it was held back, tells all that wait, and
+takes for an answer only what comes after a request.
 
 Not decided here: when it is held back and goes on (aiohttp's stream reader, by what waits unread).
 """
@@ -25,6 +26,12 @@ class EngineProtocol(ResponseHandler):
         if resume_parser:  # else what the parser keeps is still to be asked for
             self._is_held = False
         super().resume_reading(resume_parser)
+
+    def rest(self) -> None:
+        """The exchange is over. Whatever comes before the next one begins is no answer to it: aiohttp would read it as
+        one, and hand it to the next request. Without a parser it is put aside, where ``should_close`` sees it.
+        """
+        self._parser = None
 
     def set_exception(self, exc: BaseException, exc_cause: BaseException | None = None) -> None:
         """The connection failed; whoever reads a body hears of it as well.

@@ -145,6 +145,25 @@ async def test_a_connection_closed_while_idle_is_not_used(way: str) -> None:
         assert len(engine.exchanges) == 5
 
 
+@pytest.mark.parametrize("uncalled", [json_response(b"another's"), b"HTTP/1.1 200 OK\r\nContent-", b"\r\n"])
+async def test_an_answer_that_nobody_asked_for_is_nobodys(uncalled: bytes) -> None:
+    """Sent between two exchanges, and read by the loop: the kernel has nothing to tell of it any more."""
+
+    async def script(exchange: Exchange) -> None:
+        await exchange.read_body()
+        await exchange.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+
+    async with ScriptedEngine(script) as engine, opened(engine.url, keepalive_s=60) as (transport, backend):
+        response = await transport.forward(backend, post(b"{}"))
+        protocol = response._connection.protocol
+        assert protocol is not None
+        await whole(response)
+        await engine.exchanges[0].send(uncalled)
+        await until(lambda: protocol.should_close)
+        assert await whole(await transport.forward(backend, post(b"{}"))) == b"{}"
+        assert engine.connections == 2
+
+
 @pytest.mark.parametrize("broken", [b"5\r\nhelloXX\r\n", b"5\r\nhello\r\nZZ\r\n"])
 async def test_a_body_that_breaks_its_own_framing_is_lost_at_once(broken: bytes) -> None:
     """With an hour's patience: who waited for the silence to end would not come back in time."""
