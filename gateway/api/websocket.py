@@ -1,8 +1,9 @@
 """A client's side of a WebSocket on aiohttp, and the relay between two sides.
 
 Decided here: messages cross whole and in order, pings and pongs as they are, a close with its code and reason; the slow
-side holds the fast one back (each direction sends one message before it takes the next); silence, a drain and a message
-over the limit end both sides with a code that says so. Fragments of a message are joined, extensions are not offered.
+side holds the fast one back (each direction sends one message before it takes the next); what a side said before it
+hung up is heard; silence, a drain and a message over the limit end both sides with a code that says so.
+Fragments of a message are joined, extensions are not offered.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from gateway.types.paths import Lane
 from gateway.types.websocket import ABNORMAL, GOING_AWAY, NORMAL, Frame, FrameKind, received, told_code
 
 _CLOSE_TIMEOUT_S = 5.0
+# How long a side that takes nothing more is still listened to.
+_LAST_WORDS_S = 5.0
 
 
 class _Accepted:
@@ -115,6 +118,8 @@ async def _one_way(source: Socket, target: Socket, silence_s: float, heard: _Hea
         try:
             await target.send(frame)
         except (ConnectionError, BackendLost):
+            # Who hung up may have said why, and that may still wait for a slow reader: the other way tells its end.
+            await asyncio.sleep(_LAST_WORDS_S)
             return Frame(FrameKind.CLOSE, b"", ABNORMAL)
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
+from gateway.api import websocket
 from gateway.api.websocket import relay
 from gateway.errors import BackendLost
-from gateway.types.websocket import Frame, FrameKind
+from gateway.types.websocket import ABNORMAL, Frame, FrameKind
 
 
 class Side:
@@ -22,14 +25,21 @@ class Side:
         self.heard: list[Frame] = []
         self.closed: list[tuple[int, bytes]] = []
         self.gone: Exception | None = None
+        self.was_missed = asyncio.Event()
+        self.reads_from = asyncio.Event()
+        self.reads_from.set()
 
     async def receive(self, silence_s: float) -> Frame:
+        if self.gone is not None and self.says.empty():
+            return Frame(FrameKind.CLOSE, b"", ABNORMAL)
         async with asyncio.timeout(silence_s):
             return await self.says.get()
 
     async def send(self, frame: Frame) -> None:
         if self.gone is not None:
+            self.was_missed.set()
             raise self.gone
+        await self.reads_from.wait()
         self.heard.append(frame)
 
     async def close(self, code: int, reason: bytes = b"") -> None:
@@ -72,6 +82,24 @@ async def test_a_close_without_a_code_and_a_lost_side() -> None:
         lost.gone = gone
         await _relayed(lost, other)
         assert lost.closed == other.closed == [(1011, b"")]
+
+
+async def test_what_a_side_said_before_it_hung_up_is_heard() -> None:
+    """The client reads slowly, and only goes on once it could not be heard itself any more."""
+    words = [text(b"your budget is spent"), text(b"good bye")]
+    client, other = Side(text(b"more")), Side(*words, Frame(FrameKind.CLOSE, b"spent", 4008))
+    other.gone, client.reads_from = ConnectionResetError(), other.was_missed
+    await _relayed(client, other)
+    assert client.heard == words
+    assert client.closed == other.closed == [(4008, b"spent")]
+
+
+async def test_a_side_that_hung_up_is_not_listened_to_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(websocket, "_LAST_WORDS_S", 0)
+    client, other = Side(text(b"more")), Side(text(b"never read"))
+    other.gone, client.reads_from = ConnectionResetError(), asyncio.Event()
+    await _relayed(client, other)
+    assert client.closed == other.closed == [(1011, b"")]
 
 
 async def test_silence_of_both_ends_it_and_leaving_too() -> None:
