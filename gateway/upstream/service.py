@@ -156,7 +156,7 @@ class UpstreamService:
         self._outcomes.sent(target)
         try:
             socket = await self._transport.open_socket(target, request, subprotocols, limit_bytes)
-        except (NotTaken, BackendTimeout) as failure:
+        except (NotTaken, BackendLost, BackendTimeout) as failure:
             self._outcomes.failed(target, failure)
             raise
         except BackendFailed:

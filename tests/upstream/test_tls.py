@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.errors import BackendLost
+from gateway.errors import BackendFailed, BackendLost
 from gateway.ports import UpstreamRequest
 from gateway.types import BackendName
 from gateway.upstream.discover import Unanswered, fetch, probe_client
@@ -125,6 +125,32 @@ async def test_an_answer_that_is_none_is_the_engines_loss(tmp_path: Path) -> Non
                     await transport.forward(Backend(settings, upstream, lambda: None), request)
             finally:
                 await transport.close()
+
+
+async def test_conversations_look_for_the_name_that_requests_look_for(tmp_path: Path) -> None:
+    own = self_signed(tmp_path, "engine", subject="DNS:engine.internal")
+    certificate = str(own.certificate)
+    async with engine(own, own, json_response(b"{}", "404 Not Found", extra="Connection: close\r\n")) as url:
+        settings = BackendSettings(
+            url,
+            "e",
+            tls_ca_file=certificate,
+            tls_cert_file=certificate,
+            tls_key_file=str(own.key),
+            tls_server_name="engine.internal",
+        )
+        upstream = UpstreamSettings((settings,))
+        transport = Transport(upstream)
+        await transport.open()
+        try:
+            backend, request = Backend(settings, upstream, lambda: None), UpstreamRequest("GET", "/talk", "", (), (), 0)
+            response = await transport.forward(backend, request)
+            response.close()
+            assert response.status == 404
+            with pytest.raises(BackendFailed, match="status 404"):
+                await transport.open_socket(backend, request, (), 1024)
+        finally:
+            await transport.close()
 
 
 @pytest.mark.parametrize("body_bytes", [100_000, 3_000_000])

@@ -40,6 +40,10 @@ _ENDED = select.POLLRDHUP | select.POLLHUP | select.POLLERR
 _TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
 
 
+class ClosedUnused(aiohttp.ServerDisconnectedError):
+    """New connections ended before anything was sent on them."""
+
+
 class FreshConnector(aiohttp.TCPConnector):
     """A pool without limits (the journey bounds what is in flight) that hands out only quiet connections."""
 
@@ -75,7 +79,7 @@ class FreshConnector(aiohttp.TCPConnector):
                 return connection
             connection.close()
             if opened > 1:
-                raise aiohttp.ServerDisconnectedError("closed before anything was sent")
+                raise ClosedUnused("closed before anything was sent")
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
         """Where aiohttp takes the one that was idle longest, so that all of them grow old, put this one before it."""

@@ -31,7 +31,7 @@ from gateway.upstream.transport.head import Site, send_bodiless, written_head
 from gateway.upstream.transport.looking import look_ahead
 from gateway.upstream.transport.patience import Patience
 from gateway.upstream.transport.response import EngineResponse
-from gateway.upstream.transport.socket import CLOSE_TIMEOUT_S, EngineSocket
+from gateway.upstream.transport.socket import CLOSE_TIMEOUT_S, NOT_CONNECTED, EngineSocket, conversations
 from gateway.upstream.transport.telling import told
 from gateway.upstream.transport.upload import Pieces, Relayed, Upload
 from gateway.upstream.transport.wires import Wire
@@ -66,15 +66,7 @@ class Transport:
 
     async def open(self) -> None:
         self._connector = FreshConnector(self._settings.keepalive_s, self._sockets)
-        self._session = aiohttp.ClientSession(  # for WebSockets
-            connector=self._connector,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=False,
-            trust_env=False,
-            timeout=self._connecting,
-            max_line_size=_HEADER_LIMIT_BYTES,
-            max_field_size=_HEADER_LIMIT_BYTES,
-        )
+        self._session = conversations(self._connector, self._connecting, _HEADER_LIMIT_BYTES)
 
     async def close(self) -> None:
         if self._session is not None:
@@ -190,7 +182,8 @@ class Transport:
     async def open_socket(
         self, backend: Backend, request: UpstreamRequest, subprotocols: Sequence[str], limit_bytes: int
     ) -> EngineSocket:
-        """Open a WebSocket, once. Raises NotTaken, BackendTimeout, BackendFailed for any answer but 101."""
+        """Open a WebSocket, once. Raises NotTaken (nothing was sent), BackendTimeout, BackendFailed for any answer but
+        101 and for none."""
         hop = self._hop(backend, request)
         outgoing = headers.outgoing(request.headers, hop, keep_authorization=self._keeps_keys(backend))
         kept = [pair for pair in outgoing.headers if not pair[0].lower().startswith("sec-websocket-")]
@@ -206,13 +199,16 @@ class Transport:
                     max_msg_size=limit_bytes,
                     timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_TIMEOUT_S),
                     ssl=self._contexts.of(backend.settings) if backend.root.startswith("https:") else True,
+                    server_hostname=backend.settings.tls_server_name,
                 )
+        except NOT_CONNECTED as error:
+            raise NotTaken("connect", told(error)) from error
         except TimeoutError as error:
             raise BackendTimeout(detail="no WebSocket in time") from error
         except aiohttp.WSServerHandshakeError as error:
             raise BackendFailed(f"The backend opened no WebSocket: it answered with status {error.status}.") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise NotTaken("connect", told(error)) from error
+            raise BackendLost(detail=f"before its WebSocket was open: {told(error)}") from error
         return EngineSocket(socket)
 
     def _opened(self) -> FreshConnector:

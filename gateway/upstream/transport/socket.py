@@ -8,9 +8,48 @@ import aiohttp
 
 from gateway.errors import BackendLost
 from gateway.types.websocket import Frame, received
+from gateway.upstream.transport.connector import ClosedUnused
 from gateway.upstream.transport.telling import told
 
 CLOSE_TIMEOUT_S = 5.0
+# Of all that ends the opening of one, what ends it before anything was sent.
+NOT_CONNECTED = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ClosedUnused)
+
+
+def conversations(
+    connector: aiohttp.BaseConnector, connecting: aiohttp.ClientTimeout, line_bytes: int
+) -> aiohttp.ClientSession:
+    """The session that opens them, which adds, follows and repeats nothing of its own accord."""
+    session = aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+        timeout=connecting,
+        max_line_size=line_bytes,
+        max_field_size=line_bytes,
+        skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),
+        trace_configs=[_stays_where_it_is()],
+    )
+    session._retry_connection = False  # noqa: SLF001  # it sends a GET again whose connection was lost
+    return session
+
+
+def _stays_where_it_is() -> aiohttp.TraceConfig:
+    """A redirect is an answer, and no way to somewhere else: aiohttp can be told so only by what it traces."""
+
+    async def refuse(
+        session: aiohttp.ClientSession,  # noqa: ARG001  # aiohttp's signature
+        context: object,  # noqa: ARG001
+        redirect: aiohttp.TraceRequestRedirectParams,
+    ) -> None:
+        answer = redirect.response
+        answer.close()
+        raise aiohttp.WSServerHandshakeError(answer.request_info, (), status=answer.status, message="a redirect")
+
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(refuse)
+    return trace
 
 
 class EngineSocket:

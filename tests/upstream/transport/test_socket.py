@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.errors import BackendFailed, NotTaken
+from gateway.errors import BackendFailed, BackendLost, NotTaken
 from gateway.ports import UpstreamRequest
 from gateway.simulator.server import start
 from gateway.simulator.settings import SimulatorSettings
 from gateway.types.websocket import Frame, FrameKind
-from tests.upstream.scripted import ScriptedEngine, answering, json_response
+from tests.upstream.scripted import Exchange, ScriptedEngine, answering, json_response
 from tests.upstream.transport.wire import opened
 
 ASKED = UpstreamRequest("GET", "/v1/realtime", "", (("Sec-WebSocket-Key", "stale"), ("X-Own", "1")), (), 0)
@@ -39,6 +39,32 @@ async def test_another_answer_is_the_backends_failure() -> None:
     async with ScriptedEngine(answering(json_response(b"{}", "404 Not Found"))) as engine, opened(engine.url) as wire:
         with pytest.raises(BackendFailed, match="status 404"):
             await wire[0].open_socket(wire[1], ASKED, (), 1024)
+
+
+async def test_a_redirect_is_an_answer_like_any_other() -> None:
+    elsewhere = json_response(b"{}", "302 Found", extra="Location: /elsewhere\r\n")
+    async with ScriptedEngine(answering(elsewhere)) as engine, opened(engine.url) as wire:
+        with pytest.raises(BackendFailed, match="status 302"):
+            await wire[0].open_socket(wire[1], ASKED, (), 1024)
+        assert engine.targets == ["/v1/realtime"]
+
+
+async def test_what_was_sent_may_have_been_taken_and_is_sent_once() -> None:
+    async def hang_up(exchange: Exchange) -> None:
+        exchange.writer.close()
+
+    async with ScriptedEngine(hang_up) as engine, opened(engine.url) as wire:
+        with pytest.raises(BackendLost):
+            await wire[0].open_socket(wire[1], ASKED, (), 1024)
+        assert engine.targets == ["/v1/realtime"]
+
+
+async def test_nothing_is_added_that_the_client_did_not_send() -> None:
+    async with ScriptedEngine(answering(json_response(b"{}", "404 Not Found"))) as engine, opened(engine.url) as wire:
+        with pytest.raises(BackendFailed):
+            await wire[0].open_socket(wire[1], ASKED, (), 1024)
+        names = {line.partition(":")[0].lower() for line in engine.exchanges[0].head.split("\r\n")[1:]}
+        assert names == {"host", "x-own", "upgrade", "connection", "sec-websocket-version", "sec-websocket-key"}
 
 
 async def test_nobody_there_has_taken_nothing() -> None:
