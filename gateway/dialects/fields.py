@@ -50,5 +50,5 @@ def string(value: Json) -> str | None:
 
 
 def engine_fields(members: JsonObject, known: frozenset[str]) -> list[str]:
-    """Which of these members belong to an engine's inside (``foreign``)."""
+    """Which of these members are engine-internal (``foreign``)."""
     return [key for key in members if key in known and members[key] is not None]

@@ -19,7 +19,7 @@ _INSIDE = foreign.MEDIUM | foreign.PART
 
 
 def read_media(reader: InputReader, tree: JsonObject) -> list[Pointer]:
-    """Note all media; returns where fields of an engine's inside stand in them. Raises InvalidRequest."""
+    """Note all media; returns where engine-internal fields stand in them. Raises InvalidRequest."""
     foreign_fields: list[Pointer] = []
     _walk(reader, ("image_data",), tree.get("image_data"), None, foreign_fields, 0)
     for key, kind in _CLIPS.items():

@@ -3,7 +3,7 @@
 Decided here: what of a request is counted. Not decided here: whether a field is right (the engine's to say).
 
 * ``prompt`` is a string, token ids, or a list of either: one completion each, times ``n``.
-* ``prompt_embeds`` (tensors) are taken out like every field of an engine's inside.
+* ``prompt_embeds`` (tensors) are taken out like every engine-internal field.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ class BytesOnce(StrEnum):
 
 
 class FieldAction(StrEnum):
-    """What becomes of a field of the body that steers an engine's insides: taken out, forwarded, or refused."""
+    """What becomes of a field of the body that is engine-internal: taken out, forwarded, or refused."""
 
     STRIP = "strip"
     ALLOW = "allow"

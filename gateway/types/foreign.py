@@ -1,4 +1,4 @@
-"""Fields that belong to an engine's inside, not to the API: a client's are taken out before a request is forwarded.
+"""Fields that are engine-internal and no part of the API: a client's are taken out before a request is forwarded.
 
 Decided here: which fields those are. Each lets a client of one tenant reach what is not its own: another tenant's cache
 (``uuid``, ``cache_salt``), the scheduler (``priority``, ranks), other hosts (``bootstrap_host``), code or templates
