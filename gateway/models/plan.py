@@ -6,7 +6,7 @@ decided here: which cap applies (policy and backend say so), how pixels become t
 
 *Conforming* means: upright, one frame, at most eight bits, opaque, RGB, grey or palette, in a format every engine
 takes, each side at least one grid unit, under the cap, and written as a canonical data URL. Conforming images are
-untouched whatever their multiple; sizes go to the grid only where an image is changed anyway (design, defaults).
+untouched whatever their multiple; sizes go to the grid only where an image is changed anyway.
 """
 
 from __future__ import annotations

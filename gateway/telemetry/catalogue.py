@@ -1,9 +1,8 @@
 """Every metric, declared once with the question it answers and what to do about the answer.
 
 Decided here: names, types, labels, buckets and help; docs/metrics.md is generated from this table and dashboards are
-checked against it. Rules (design, operations notes): base units, no exported ratios, label values only from closed sets
-or configuration, tenants never on histograms, at most twelve buckets. Not decided here: how values are kept and
-rendered (``metrics``).
+checked against it. Rules: base units, no exported ratios, label values only from closed sets or configuration, tenants
+never on histograms, at most twelve buckets. Not decided here: how values are kept and rendered (``metrics``).
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["DECLARATIONS", "OTHER", "PREFIX", "WORK_BUCKETS", "Declaration", "Ki
 
 OTHER = "other"
 
-# Whole requests (operations notes §3.1: two families, twelve buckets each at most).
+# Whole requests: from a short answer to a long stream. Two families have them, so they may be many.
 REQUEST_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 180.0, 600.0)
 # Fourteen stages are told apart, so each has few; what is charted is their sum over their count.
 STAGE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 PREFIX = "vlmgw_"
-# Work inside the gateway (operations notes §3.1).
+# Work inside the gateway: from a text request's whole overhead to a picture that waited for workers.
 WORK_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
 

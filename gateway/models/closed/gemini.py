@@ -1,7 +1,6 @@
 """Gemini: tiles of 258 tokens in version 2, a fixed price by resolution in version 3.
 
-Source: the vendor's pages on image understanding and media resolution as stored in November 2026 (the oracle note,
-section 9).
+Source: the vendor's pages on image understanding and media resolution, as they stood in November 2026.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpenAI: tiles of 512 pixels for the older models, patches of 32 pixels for the newer ones.
 
-Source: the vendor's page on images and vision as stored in November 2026 (the oracle note, section 9): its worked
-examples are met (1024x1024 -> 765, 2048x4096 -> 1105, and 1800x2400 -> 1452 patches).
+Source: the vendor's page on images and vision, as it stood in November 2026: its worked examples are met
+(1024x1024 -> 765, 2048x4096 -> 1105, and 1800x2400 -> 1452 patches).
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def test_the_aspect_drifts_by_less_than_one_grid_step(
 
 @given(SIZES, CHECKPOINTS.filter(lambda checkpoint: checkpoint.max_pixels >= 4 * checkpoint.min_pixels))
 def test_without_a_policy_the_count_is_the_engines_own(size: Size, checkpoint: Checkpoint) -> None:
-    """Promise 2 of the design: the default shrinks only to what the served model's processor would have made."""
+    """The same answer by default: an image shrinks only to what the served model's processor would have made."""
     assume(within_ratio(size, checkpoint))
     family = family_of(checkpoint.family)
     target = plan(size, checkpoint)

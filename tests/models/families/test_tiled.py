@@ -129,7 +129,7 @@ def test_the_aspect_drifts_by_less_than_one_tile(
 
 @given(SIZES, CHECKPOINT)
 def test_without_a_policy_the_count_is_the_engines_own(size: Size, checkpoint: Checkpoint) -> None:
-    """Promise 2 of the design: the default shrinks only to what the served model's processor would have made."""
+    """The same answer by default: an image shrinks only to what the served model's processor would have made."""
     assume(served(size, checkpoint))
     target = plan(size, checkpoint)
     assert target.reached
