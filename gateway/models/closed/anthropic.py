@@ -1,7 +1,7 @@
 """Anthropic: squares of 28 pixels within a longest side and a number of tokens; earlier documents divide by 750.
 
-Source: the vendor's page on vision, as it stood in November 2026. It says "scaled down with the ratio kept"; the largest
-such size in whole pixels is taken.
+Source: the vendor's page on vision, as it stood in November 2026. It says "scaled down with the ratio kept"; the
+largest such size in whole pixels is taken.
 """
 
 from __future__ import annotations
