@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from gateway.dialects import DIALECTS, dialect_of
 from gateway.dialects.anthropic_messages import AnthropicMessages
-from gateway.dialects.sse import EventReader
 from gateway.errors import (
     BackendLost,
     InvalidRequest,
@@ -20,6 +19,7 @@ from gateway.errors import (
     all_errors,
 )
 from gateway.types import Call, ImageForm, ImagePart, LongString, OtherMedium, RequestId, Span, Usage
+from tests.events import events_of
 
 MESSAGES = AnthropicMessages()
 COUNT = dialect_of("/v1/messages/count_tokens")
@@ -234,7 +234,7 @@ def test_the_part_at_fault_is_in_the_message() -> None:
 
 
 def test_a_stream_ends_with_the_event_that_the_reference_names() -> None:
-    (event,) = EventReader().feed(MESSAGES.stream_error(BackendLost(), ID))
+    (event,) = events_of(MESSAGES.stream_error(BackendLost(), ID))
     assert event.name == "error"
     assert json.loads(event.data) == json.loads(MESSAGES.error_body(BackendLost(), ID))
 

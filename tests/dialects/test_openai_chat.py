@@ -15,7 +15,6 @@ from openai.types.chat import ChatCompletion
 
 from gateway.dialects import DIALECTS, dialect_of
 from gateway.dialects.openai_chat import OpenAIChat
-from gateway.dialects.sse import EventReader
 from gateway.errors import (
     BackendLost,
     GatewayError,
@@ -28,6 +27,7 @@ from gateway.errors import (
     all_errors,
 )
 from gateway.types import Call, MediumKind, OtherMedium, RequestId, Usage
+from tests.events import events_of
 
 CHAT = OpenAIChat()
 ID = RequestId("r-1")
@@ -359,7 +359,7 @@ def test_the_sdk_raises_what_the_error_means(error: GatewayError, raised: type[o
 
 def test_the_sdk_raises_on_a_stream_error() -> None:
     event = CHAT.stream_error(BackendLost(), ID)
-    assert len(EventReader().feed(event)) == 1
+    assert len(events_of(event)) == 1
     with sdk(200, "text/event-stream", event) as client, pytest.raises(openai.APIError) as caught:
         list(client.chat.completions.create(model="m", messages=[], stream=True))
     assert caught.value.code == "backend_lost"

@@ -11,9 +11,9 @@ from openai.types.responses import ResponseErrorEvent
 from gateway.dialects import DIALECTS, dialect_of
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.openai_responses import OpenAIResponses
-from gateway.dialects.sse import EventReader
 from gateway.errors import BackendLost, InvalidRequest
 from gateway.types import Call, LongString, OtherMedium, RequestId, Span, Usage
+from tests.events import events_of
 
 RESPONSES = OpenAIResponses()
 ID = RequestId("r-1")
@@ -168,7 +168,7 @@ def test_errors_have_the_envelope_of_chat() -> None:
 
 
 def test_a_stream_ends_with_the_event_that_the_reference_names() -> None:
-    (event,) = EventReader().feed(RESPONSES.stream_error(BackendLost(), ID))
+    (event,) = events_of(RESPONSES.stream_error(BackendLost(), ID))
     fields = json.loads(event.data)
     assert event.name == fields["type"] == "error"
     parsed = ResponseErrorEvent.model_validate(fields)
