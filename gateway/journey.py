@@ -174,5 +174,5 @@ async def _look(x: Exchange, policy: EffectivePolicy, body: Body, call: Call, sc
         return None
     finally:
         x.watch.lap("fetch")
-    frame.note_facts(x.record, looked.facts, looked.cache_hits)
+    frame.note_facts(x.record, looked.facts)
     return looked

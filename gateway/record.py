@@ -131,7 +131,6 @@ class ExchangeRecord:
     image_digests: list[str] = field(default_factory=list)
     geometry: list[str] = field(default_factory=list)
     coordinates: str | None = None
-    facts_hits: int = 0
     cache_queries: int = 0
     cache_hits: int = 0
     clips: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -63,7 +63,6 @@ class LookedFiles:
     facts: tuple[ClipFacts, ...]
     share: Share
     flow: int
-    cache_hits: int = 0
     files: dict[str, bytes] = field(default_factory=dict)
 
     def close(self) -> None:
@@ -120,7 +119,6 @@ class ClipService:
                 source = self._tools.placer.text(body, ref, scope.tenant)
             known = self._facts.get((ref.kind, source.key))
             if known is not None:
-                looked.cache_hits += 1
                 return _judged(known, ref, scope)
             key = (ref.kind, source.key, ref.max_bytes, scope.max_pixels)
             begin = partial(self._begin_examining, source, ref, scope, looked.flow)

@@ -29,7 +29,6 @@ class LookedSources:
     """``ports.Looked``. ``files`` are the bytes of remote images by source name, kept until they are prepared."""
 
     facts: tuple[SourceFacts, ...]
-    cache_hits: int
     share: Share
     outputs: Share
     files: dict[str, bytes] = field(default_factory=dict)

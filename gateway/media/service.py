@@ -47,7 +47,6 @@ class MediaFacts:
 
     pool: PoolFacts
     slab_in_use_bytes: int
-    slab_high_water_bytes: int
     facts_entries: int
     prepared_entries: int
     prepared_bytes: int
@@ -107,7 +106,6 @@ class MediaService:
         return MediaFacts(
             pool=self._pool.facts(),
             slab_in_use_bytes=self.slab.in_use_bytes,
-            slab_high_water_bytes=self.slab.high_water_bytes,
             facts_entries=len(self._facts),
             prepared_entries=len(self._preparer.cache),
             prepared_bytes=self._preparer.cache.held_bytes,
@@ -123,7 +121,6 @@ class MediaService:
         fetches: dict[str, asyncio.Task[bytes]] = {}
         found = [self._recall(body, ref, asker, looked, fetches) for ref in sources]
         unknown = [facts for facts in found if not isinstance(facts, SourceFacts)]
-        looked.cache_hits = len(found) - len(unknown)
         try:
             news = iter(await all_of([find_out() for find_out in unknown]))
         except BaseException:
@@ -138,7 +135,7 @@ class MediaService:
     def _nothing_yet(self, scope: MediaScope) -> LookedSources:
         # Remote images of one request take no more than a large body does.
         files = self._room.share(max(scope.max_image_bytes, self._settings.slab_bytes // 8), FETCHED)
-        return LookedSources((), 0, files, self._outputs.share(self._settings.max_prepared_bytes, PREPARED))
+        return LookedSources((), files, self._outputs.share(self._settings.max_prepared_bytes, PREPARED))
 
     def _recall(
         self, body: Body, ref: SourceRef, asker: Asker, looked: LookedSources, fetches: dict[str, asyncio.Task[bytes]]

@@ -41,7 +41,6 @@ class Slab:
         finally:
             os.close(fd)
         self._view = memoryview(self.memory)
-        self.high_water_bytes = 0
         self._closed = False
 
     @property
@@ -53,7 +52,6 @@ class Slab:
         first = self._map.take(_granules(byte_count))
         if first is None:
             return None
-        self._mark_high_water()
         return Extent(self, first, byte_count)
 
     def view(self, start: int, stop: int) -> memoryview:
@@ -86,16 +84,10 @@ class Slab:
 
     def _grow(self, first: int, old_bytes: int, new_bytes: int) -> bool:
         more = _granules(new_bytes) - _granules(old_bytes)
-        if more > 0 and not self._map.extend(first, _granules(old_bytes), more):
-            return False
-        self._mark_high_water()
-        return True
+        return more <= 0 or self._map.extend(first, _granules(old_bytes), more)
 
     def _give(self, first: int, granules: int) -> None:
         self._map.give(first, granules)
-
-    def _mark_high_water(self) -> None:
-        self.high_water_bytes = max(self.high_water_bytes, self.in_use_bytes)
 
 
 class Extent:

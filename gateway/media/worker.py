@@ -88,7 +88,6 @@ class Codec(Protocol):
     def render(self, data: bytes, probe: Probe, plan: ImagePlan) -> Rendered: ...
 
 
-Memory: TypeAlias = "mmap.mmap | memoryview"
 VideoLoader: TypeAlias = Callable[[], VideoLibrary | None]
 
 

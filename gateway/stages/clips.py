@@ -266,7 +266,6 @@ class ClipWork:
 
     def note(self, record: ExchangeRecord) -> None:
         """What the clips are, and what is planned for them."""
-        record.facts_hits += 0 if self._looked is None else self._looked.cache_hits
         record.video_tokens = self.tokens
         for item in self.items:
             record.clip_bytes_in += item.facts.byte_count

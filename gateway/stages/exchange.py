@@ -273,9 +273,9 @@ def policy_for(world: World, caller: Caller, head: RequestHead, call: Call, tree
     return policy
 
 
-def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts], cache_hits: int) -> None:
+def note_facts(record: ExchangeRecord, facts: Sequence[SourceFacts]) -> None:
     """What the images are as they came."""
-    record.facts_hits, record.sources = cache_hits, facts
+    record.sources = facts
     for fact in facts:
         record.image_bytes_in += fact.byte_count
         record.image_pixels_in += fact.probe.raster.pixels

@@ -21,7 +21,7 @@ from gateway.upstream.membership import FleetFacts, Membership, Tell, silent
 from gateway.upstream.outcomes import Outcomes
 from gateway.upstream.registry import Backend, Registry
 from gateway.upstream.retry import RetryBudget
-from gateway.upstream.settings import BackendSettings, Found, UpstreamSettings
+from gateway.upstream.settings import Found, UpstreamSettings
 from gateway.upstream.tls import TlsContexts
 from gateway.upstream.transport.exchange import Transport
 from gateway.upstream.transport.response import EngineResponse
@@ -89,10 +89,6 @@ class UpstreamService:
             sum(each.wires.cut_count for each in self._registry),
             self._judge.ejections,
         )
-
-    def settings_of(self, backend: BackendName) -> BackendSettings:
-        """What is configured of a backend. Raises KeyError for one that is none."""
-        return self._registry[backend].settings
 
     def views(self) -> Sequence[BackendView]:
         """Everything known of all backends now, health and load included; cheap, no I/O."""

@@ -24,7 +24,6 @@ def clip_facts(number: int = 0, *, remote: bool = False, flaw: str | None = None
 class FakeLookedClips:
     def __init__(self, found: Sequence[ClipFacts], entry: Held) -> None:
         self.facts = found
-        self.cache_hits = 0
         self._entry = entry
 
     def close(self) -> None:

@@ -162,7 +162,6 @@ def facts(size: Size = SQUARE, *, canonical: bool = True, number: int = 0) -> So
 class FakeLooked:
     def __init__(self, found: Sequence[SourceFacts], entry: Held) -> None:
         self.facts = found
-        self.cache_hits = 0
         self._entry = entry
 
     def drop_files(self) -> None:

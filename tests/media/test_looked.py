@@ -14,7 +14,7 @@ def picture(byte_count: int) -> Prepared:
 
 def test_files_go_before_outputs_and_all_goes_in_the_end() -> None:
     room, outputs = Room(100), Room(100)
-    looked = LookedSources((), 0, room.share(10), outputs.share(10, PREPARED))
+    looked = LookedSources((), room.share(10), outputs.share(10, PREPARED))
     looked.share.take(7)
     looked.files["a"] = b"1234567"
     one = picture(6)

@@ -53,7 +53,7 @@ class Workshop:
 
     def looked(self) -> LookedSources:
         files = Room(MIB).share(MIB)
-        return LookedSources((), 0, files, self.outputs.share(self.limit_bytes, PREPARED))
+        return LookedSources((), files, self.outputs.share(self.limit_bytes, PREPARED))
 
     def job(self, number: int, *, wants_sha256: bool = False, **orders: Any) -> PrepareJob:
         text = self.kit.image(n=number, **orders).decode()

@@ -49,7 +49,7 @@ def _by_area(size: Size) -> ClosedTokens:
 
 
 def _profile(name: str, counter: Counter) -> ClosedProfile:
-    return ClosedProfile(name, "anthropic", MappingProxyType({"high": counter}), "high")
+    return ClosedProfile(name, MappingProxyType({"high": counter}), "high")
 
 
 BEFORE_4_7: Final = _profile("claude", partial(_by_square, longest=1568, most=1568))

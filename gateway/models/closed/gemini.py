@@ -37,5 +37,5 @@ _LEVELS_3: Final[dict[str, Counter]] = {
     "medium": partial(_fixed, tokens=560),
     "high": partial(_fixed, tokens=1120),
 }
-GEMINI_2: Final = ClosedProfile("gemini-2", "google", MappingProxyType({"high": _by_tile}), "high")
-GEMINI_3: Final = ClosedProfile("gemini-3", "google", MappingProxyType(_LEVELS_3), "high")
+GEMINI_2: Final = ClosedProfile("gemini-2", MappingProxyType({"high": _by_tile}), "high")
+GEMINI_3: Final = ClosedProfile("gemini-3", MappingProxyType(_LEVELS_3), "high")

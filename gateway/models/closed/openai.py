@@ -57,7 +57,7 @@ def _tiles(name: str, base: int, tile: int) -> ClosedProfile:
         "low": partial(_at_base, base=base),
         "high": partial(_by_tile, base=base, tile=tile),
     }
-    return ClosedProfile(name, "openai", MappingProxyType(levels), "high")
+    return ClosedProfile(name, MappingProxyType(levels), "high")
 
 
 def _patches(
@@ -76,7 +76,7 @@ def _patches(
     }
     if original is not None:
         levels["original"] = partial(_by_patch, patches=original[0], longest=original[1], factor=factor)
-    return ClosedProfile(name, "openai", MappingProxyType(levels), default)
+    return ClosedProfile(name, MappingProxyType(levels), default)
 
 
 # Model name -> profile. A dated name (gpt-4o-2024-08-06) is its undated one.

@@ -34,7 +34,6 @@ class ClosedProfile:
     """One vendor's rule for the models that share it. ``levels`` maps the ``detail`` of a request to its counter."""
 
     name: str
-    vendor: str
     levels: Mapping[str, Counter]
     default_level: str
 
