@@ -16,13 +16,7 @@ from functools import partial
 
 from gateway.errors import BackendUnreachable, NoBackend, NotTaken
 from gateway.policy.effective import FieldAction
-from gateway.ports import (
-    Account,
-    PrepareJob,
-    SourceRef,
-    UpstreamRequest,
-    UpstreamResponse,
-)
+from gateway.ports import Account, PrepareJob, SourceRef, UpstreamRequest, UpstreamResponse
 from gateway.quota.claim import Used
 from gateway.routing.ask import Decision
 from gateway.routing.decide import decide
@@ -38,22 +32,12 @@ from gateway.stages.following import keeper_of, learn_response
 from gateway.stages.identities import Marks, image_ids
 from gateway.stages.observing import cost_there, observe
 from gateway.stages.outgoing import edits_of, forward_headers, response_headers
-from gateway.stages.planning import (
-    check_images,
-    check_text,
-    cost_of,
-    learn_pace,
-)
+from gateway.stages.planning import check_images, check_text, cost_of, learn_pace
 from gateway.stages.prefixes import with_blocks
 from gateway.stages.pump import pump
 from gateway.stages.stream_usage import stripper_for
 from gateway.stages.trip import Trip
-from gateway.types import (
-    BackendRole,
-    BackendView,
-    EngineKind,
-    Prepared,
-)
+from gateway.types import BackendRole, BackendView, EngineKind, Prepared
 
 
 async def deliver(trip: Trip) -> None:

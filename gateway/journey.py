@@ -18,19 +18,10 @@ from __future__ import annotations
 
 from gateway.delivery import deliver
 from gateway.dialects import Dialect
-from gateway.errors import (
-    GatewayError,
-    TooComplex,
-)
+from gateway.errors import GatewayError, TooComplex
 from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy
-from gateway.ports import (
-    Body,
-    Client,
-    Looked,
-    MediaScope,
-    SourceRef,
-)
+from gateway.ports import Body, Client, Looked, MediaScope, SourceRef
 from gateway.splice.skeleton import Skeleton, cut
 from gateway.stages import exchange as frame
 from gateway.stages.answer import wish_of
@@ -41,18 +32,10 @@ from gateway.stages.exchange import Ports, Watch, World, conclude, new_record
 from gateway.stages.frames import spread
 from gateway.stages.measuring import Planned, judge
 from gateway.stages.omission import as_enforced, within_count
-from gateway.stages.planning import (
-    count_prompt,
-    estimate_request,
-    media_scope,
-    plan_kept,
-    served_model,
-)
+from gateway.stages.planning import count_prompt, estimate_request, media_scope, plan_kept, served_model
 from gateway.stages.stream_usage import with_usage
 from gateway.stages.trip import Exchange, Trip
-from gateway.types import (
-    Call,
-)
+from gateway.types import Call
 
 
 async def travel(client: Client, dialect: Dialect, ports: Ports, world: World) -> None:
@@ -86,8 +69,8 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
         record.findings += [error.finding for error in check_declared(policy, as_enforced(policy, call))]
         watch.lap("check")
         scope = media_scope(policy, x.world)
-        looked = await _look(x, policy, body, call, scope)
         clips = ClipWork(policy, served, call, views)
+        looked = await _look(x, policy, body, call, scope)
         try:
             if call.other_media:
                 await clips.look(body, ports.clips, x.world, record.findings)
@@ -105,13 +88,8 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
             estimate = estimate_request(x.world.book, served, policy, call, plans, counted, video_tokens=clips.tokens)
             record.estimate = estimate
             watch.lap("estimate")
-            judged = await judge(
-                x.world,
-                ports,
-                policy,
-                served,
-                Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens),
-            )
+            planned = Planned(call, facts, plans, estimate, counted, clips.measured, clips.tokens)
+            judged = await judge(x.world, ports, policy, served, planned)
             record.findings += judged.findings
             record.shadow_image_tokens, record.shadow_changes = judged.shadow_image_tokens, judged.shadow_changes
             watch.lap("check")
@@ -120,21 +98,21 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
                 frame.note_reservation(record, reservation)
                 watch.lap("reserve")
                 trip = Trip(
-                    x,
-                    body,
-                    skeleton,
-                    call,
-                    policy,
-                    served,
-                    scope,
-                    looked,
-                    facts,
-                    plans,
-                    estimate,
-                    counted,
-                    wish,
-                    clips,
-                    reservation,
+                    x=x,
+                    body=body,
+                    skeleton=skeleton,
+                    call=call,
+                    policy=policy,
+                    served=served,
+                    scope=scope,
+                    looked=looked,
+                    facts=facts,
+                    plans=plans,
+                    estimate=estimate,
+                    counted=counted,
+                    wish=wish,
+                    clips=clips,
+                    reservation=reservation,
                 )
                 if x.finish is not None:
                     await x.finish(trip)

@@ -47,7 +47,7 @@ ON_LOOP_IMAGES = 8
 
 
 def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
-    """The model asked for; without a name, the first that a backend serves."""
+    """The model asked for; without a name, the first that a backend serves. Raises ModelNotFound."""
     if policy.model is None:
         return book.serve(next((name for view in views for name in view.models), ""), views)
     for view in views:
