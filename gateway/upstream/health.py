@@ -1,6 +1,6 @@
 """Keep the record of one backend true: is it up, what is it, how busy is it. One task per backend.
 
-A backend that is up is probed every ``health_interval_s`` by the engine's own cheap probe, and asked for its load; one
+A backend that is up is probed every ``probe_interval_s`` by the engine's own cheap probe, and asked for its load; one
 that is down, or against which something is to be said, every ``revival_interval_s``, so that it is used again well
 within two seconds of its return. A refused connection is proof; a slow or odd answer is believed the second time.
 Coming back means a restart: facts are asked anew and what was believed of its caches is forgotten.
@@ -94,7 +94,7 @@ class Watcher:
         """Until the next look is due, or a little after a nudge: what went wrong may still be going wrong."""
         settings, backend = self._settings, self._backend
         is_quiet = backend.standing.is_sound(self._clock.now_s()) and not backend.wires.has_suspects
-        wanted_s = settings.health_interval_s if is_quiet else settings.revival_interval_s
+        wanted_s = settings.probe_interval_s if is_quiet else settings.revival_interval_s
         interval_s = max(wanted_s, self._crowd() / (QUIET_LOOKS_PER_S if is_quiet else LOOKS_PER_S))
         # Not wait_for: on Python 3.11 it swallows a cancellation that meets the nudge, and this task would never end.
         try:
@@ -137,5 +137,5 @@ class Watcher:
         engine, facts = await discover(self._client, self._backend.settings)
         self._backend.learn_facts(engine, facts)
         # An engine that names no model may still be loading one.
-        again_s = self._settings.discovery_interval_s if facts.models else self._settings.health_interval_s
+        again_s = self._settings.discovery_interval_s if facts.models else self._settings.probe_interval_s
         self._discover_after_s = self._clock.now_s() + again_s

@@ -41,7 +41,7 @@ class UpstreamService:
         self._outcomes = Outcomes(clock, self._judge, settings.rest_limit_s, self._nudge, self._returned)
         contexts = TlsContexts()
         self._transport = Transport(settings, contexts)
-        self._budget = RetryBudget(settings.resend_ratio, settings.resend_floor_per_s)
+        self._budget = RetryBudget(settings.retry_ratio, settings.retry_floor_per_s)
         self._kv = None if settings.kv_events is None else KvEvents(settings.kv_events, self._publishing)
         self._beliefs = Beliefs(settings.index_entries, self._kv)
         self._probes = ProbeClients(settings.probe_timeout_s, contexts)

@@ -148,7 +148,7 @@ class UpstreamSettings:
     is sent; ``idle_timeout_s`` is the longest silence between two pieces of a response. ``keepalive_s`` must stay below
     the engines' own idle limit: vLLM and SGLang run uvicorn, which closes after 5 s.
 
-    ``resend_ratio`` and ``resend_floor_per_s`` size the retry budget. ``forward_authorization``: pass the client's
+    ``retry_ratio`` and ``retry_floor_per_s`` size the retry budget. ``forward_authorization``: pass the client's
     Authorization on (only where it is no key of ours). ``index_entries`` bounds the memory of who holds what, over all
     backends. ``discovery_timeout_s`` bounds what start-up waits for the engines.
 
@@ -165,12 +165,12 @@ class UpstreamSettings:
     idle_timeout_s: float = 120.0
     keepalive_s: float = 3.0
     forward_authorization: bool = False
-    resend_ratio: float = 0.2
-    resend_floor_per_s: float = 1.0
+    retry_ratio: float = 0.2
+    retry_floor_per_s: float = 1.0
     index_entries: int = 1 << 20
     discovery_timeout_s: float = 1.5
     discovery_interval_s: float = 60.0
-    health_interval_s: float = 5.0
+    probe_interval_s: float = 5.0
     revival_interval_s: float = 0.5
     probe_timeout_s: float = 2.0
     waking_interval_s: float = 60.0

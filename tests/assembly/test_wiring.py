@@ -188,8 +188,8 @@ def test_upstream_settings() -> None:
     assert (first.max_pixels, first.context_tokens, first.kv_tokens, first.vision) == (1, 2, 3, True)
     assert (second.backend_name, second.engine) == ("b:2", "auto")
     assert (made.connect_timeout_s, made.response_timeout_s, made.idle_timeout_s) == (1.0, 2.0, 3.0)
-    assert (made.health_interval_s, made.probe_timeout_s, made.discovery_timeout_s) == (4.0, 5.0, 6.0)
-    assert made.resend_ratio == 0.5
+    assert (made.probe_interval_s, made.probe_timeout_s, made.discovery_timeout_s) == (4.0, 5.0, 6.0)
+    assert made.retry_ratio == 0.5
 
 
 def test_every_setting_is_read_somewhere() -> None:

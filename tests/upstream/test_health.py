@@ -28,7 +28,7 @@ BROKEN = answering(json_response(b"", "503 Service Unavailable"))
 
 @asynccontextmanager
 async def watched(url: str) -> AsyncIterator[tuple[Watcher, Backend, list[BackendName]]]:
-    settings = UpstreamSettings((BackendSettings(url, name="a"),), health_interval_s=0.02, revival_interval_s=0.01)
+    settings = UpstreamSettings((BackendSettings(url, name="a"),), probe_interval_s=0.02, revival_interval_s=0.01)
     backend = next(iter(Registry(settings)))
     restarts: list[BackendName] = []
     async with probe_client(5.0) as client:
@@ -108,7 +108,7 @@ async def test_a_backend_that_returns_is_found_and_one_that_leaves_is_missed() -
 
 async def test_a_nudge_shortens_the_wait() -> None:
     async with ScriptedEngine(routes(VLLM)) as server:
-        settings = UpstreamSettings((BackendSettings(server.url),), health_interval_s=3600, revival_interval_s=0.01)
+        settings = UpstreamSettings((BackendSettings(server.url),), probe_interval_s=3600, revival_interval_s=0.01)
         backend = next(iter(Registry(settings)))
         async with probe_client(5.0) as client:
             watcher = Watcher(backend, client, settings, SteadyClock(), lambda _name: None)
@@ -137,7 +137,7 @@ async def test_a_large_fleet_is_looked_at_less_often() -> None:
 
 
 async def test_a_large_fleet_that_is_well_is_left_alone_even_longer() -> None:
-    settings = UpstreamSettings((BackendSettings("http://127.0.0.1:9"),), health_interval_s=0.01)
+    settings = UpstreamSettings((BackendSettings("http://127.0.0.1:9"),), probe_interval_s=0.01)
     backend = next(iter(Registry(settings)))
     backend.mark_up(0.0)
     async with probe_client(5.0) as client:

@@ -38,7 +38,7 @@ def settings(helper: str, backend: str, timeout_s: float = 5.0) -> UpstreamSetti
         BackendSettings(backend, name="backend", engine="vllm", role=BackendRole.DECODE),  # type: ignore[arg-type]
     )
     return UpstreamSettings(
-        backends, discovery_timeout_s=0.01, health_interval_s=3600.0, leg_timeout_s=timeout_s, encodings_kept_s=60.0
+        backends, discovery_timeout_s=0.01, probe_interval_s=3600.0, leg_timeout_s=timeout_s, encodings_kept_s=60.0
     )
 
 

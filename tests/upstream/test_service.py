@@ -46,9 +46,9 @@ def chat(script: Script) -> Script:
 
 
 @asynccontextmanager
-async def started(*urls: str, health_interval_s: float = 3600.0) -> AsyncIterator[UpstreamService]:
+async def started(*urls: str, probe_interval_s: float = 3600.0) -> AsyncIterator[UpstreamService]:
     backends = tuple(BackendSettings(url, name=name) for url, name in zip(urls, "abc", strict=False))
-    settings = UpstreamSettings(backends, health_interval_s=health_interval_s, revival_interval_s=0.01)
+    settings = UpstreamSettings(backends, probe_interval_s=probe_interval_s, revival_interval_s=0.01)
     service = UpstreamService(settings, SteadyClock())
     await service.start()
     try:
@@ -150,7 +150,7 @@ async def test_accounts_show_in_views() -> None:
 
 
 async def test_resends_are_rationed() -> None:
-    service = UpstreamService(UpstreamSettings((), resend_floor_per_s=0.0), SteadyClock())
+    service = UpstreamService(UpstreamSettings((), retry_floor_per_s=0.0), SteadyClock())
     assert [service.may_retry() for _ in range(11)] == [True] * 10 + [False]
 
 

@@ -53,7 +53,7 @@ async def asked(settings: BackendSettings) -> int:
     """The status of one request and one probe, which must agree."""
     # All probes are over before the end: one that is cancelled in its handshake leaves its socket to the collector.
     patient = UpstreamSettings(
-        (settings,), discovery_timeout_s=20.0, health_interval_s=3600.0, revival_interval_s=3600.0
+        (settings,), discovery_timeout_s=20.0, probe_interval_s=3600.0, revival_interval_s=3600.0
     )
     service = UpstreamService(patient, SteadyClock())
     await service.start()
