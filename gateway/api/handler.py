@@ -199,9 +199,10 @@ class DataHandler:
             await _respond(client, 200 if ready else 503, (), b"")
 
     async def _talk(self, client: HttpClient, route: Route) -> None:
-        upgrade = client.head.header("upgrade") or ""
-        if upgrade.lower() != "websocket" or not isinstance(client, WebSocketClient):
-            wrong = InvalidRequest("This path is a WebSocket; the request asked for no upgrade to one.", part="Upgrade")
+        assert isinstance(client, WebSocketClient), "its route says so"
+        try:
+            client.check()
+        except GatewayError as wrong:
             await self._edge.refuse(client, route.name, wrong)
             return
         # No CORS guards a WebSocket: the server itself has to look where its page came from (RFC 6455 §10.2).

@@ -16,6 +16,8 @@ import aiohttp
 from aiohttp import web
 
 from gateway.api.client import HttpClient
+from gateway.api.relayed import SERVER
+from gateway.api.upgrade import Upgraded, check_handshake
 from gateway.errors import BackendLost
 from gateway.talking import Socket
 from gateway.types.paths import Lane
@@ -52,27 +54,26 @@ class WebSocketClient(HttpClient):
 
     leaving: Callable[[], Awaitable[None]]
 
+    def check(self) -> None:
+        """Raises InvalidRequest for what is no handshake."""
+        check_handshake(self._request)
+
     @property
     def subprotocols(self) -> Sequence[str]:
         offered = ",".join(value for name, value in self.head.headers if name.lower() == "sec-websocket-protocol")
         return [name.strip() for name in offered.split(",") if name.strip()]
 
     async def converse(self, other: Socket, lane: Lane) -> None:
-        socket = web.WebSocketResponse(
-            timeout=_CLOSE_TIMEOUT_S,
-            autoclose=False,
-            autoping=False,
-            compress=False,
-            protocols=() if other.subprotocol is None else (other.subprotocol,),
-            max_msg_size=lane.max_message_bytes,
-        )
+        limit_bytes = lane.max_message_bytes
+        socket = Upgraded(other.subprotocol, close_timeout_s=_CLOSE_TIMEOUT_S, limit_bytes=limit_bytes)
+        socket.headers["Server"] = SERVER
+        socket.headers["x-request-id"] = self.head.request_id
         self._response = socket
         try:
             await socket.prepare(self._request)
             await relay(_Accepted(socket), other, lane.idle_timeout_s, self.leaving)
         finally:
-            with contextlib.suppress(ConnectionError, TimeoutError):
-                await other.close(GOING_AWAY)
+            await _close(other, GOING_AWAY)
 
 
 async def relay(client: Socket, other: Socket, silence_s: float, leaving: Callable[[], Awaitable[None]]) -> None:
@@ -90,10 +91,13 @@ async def relay(client: Socket, other: Socket, silence_s: float, leaving: Callab
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
+    # Together: neither is left without a word because the other does not answer its own.
+    await asyncio.gather(*(_close(side, told_code(last.code), last.data) for side in (other, client)))
+
+
+async def _close(side: Socket, code: int, reason: bytes = b"") -> None:
     with contextlib.suppress(ConnectionError, TimeoutError):
-        await other.close(told_code(last.code), last.data)
-    with contextlib.suppress(ConnectionError, TimeoutError):
-        await client.close(told_code(last.code), last.data)
+        await side.close(code, reason)
 
 
 class _Heard:

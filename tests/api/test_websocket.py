@@ -102,6 +102,24 @@ async def test_a_side_that_hung_up_is_not_listened_to_for_ever(monkeypatch: pyte
     assert client.closed == other.closed == [(1011, b"")]
 
 
+async def test_both_are_told_whatever_the_other_answers() -> None:
+    was_told = asyncio.Event()
+
+    class Deaf(Side):
+        async def close(self, code: int, reason: bytes = b"") -> None:
+            await was_told.wait()
+            await super().close(code, reason)
+
+    class Polite(Side):
+        async def close(self, code: int, reason: bytes = b"") -> None:
+            await super().close(code, reason)
+            was_told.set()
+
+    client, other = Polite(), Deaf()
+    await _relayed(client, other, at_once)
+    assert client.closed == other.closed == [(1001, b"the gateway is leaving")]
+
+
 async def test_silence_of_both_ends_it_and_leaving_too() -> None:
     client, other = Side(), Side()
     await _relayed(client, other, silence_s=0.02)

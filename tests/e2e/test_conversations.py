@@ -66,6 +66,8 @@ async def test_a_page_of_another_origin_opens_no_conversation(gateway: Gateway, 
 async def test_messages_cross_both_ways_with_the_subprotocol(session: aiohttp.ClientSession) -> None:
     async with session.ws_connect("/v1/realtime?model=x&y=%20", protocols=("other", "realtime")) as talk:
         assert talk.protocol == "realtime"
+        assert talk._response.headers["Server"] == "vlm-gateway"
+        assert talk._response.headers["x-request-id"]
         greeting = await _greeted(talk)
         assert greeting["path"] == "/v1/realtime?model=x&y=%20"
         assert greeting["authorization"] is None, "tenants' keys go no further"
