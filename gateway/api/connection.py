@@ -2,8 +2,8 @@
 
 Decided here: that both get our envelope instead of aiohttp's text, which quotes the offending bytes, and that the
 former leave no traceback (it would hold a piece of a header, perhaps of a key); that a request whose body's framing
-breaks hears of it at once; that only HTTP/1 is spoken; that all requests of a connection are answered in one task; and
-that it reads on only where it was held back. Not decided here: anything about a request that can be read.
+breaks hears of it at once; that only HTTP/1 is spoken; and that all requests of a connection are answered in one task.
+Not decided here: how it reads on (``types.reading``), anything about a request that can be read.
 """
 
 from __future__ import annotations
@@ -22,28 +22,11 @@ from gateway.api.problems import error_headers
 from gateway.dialects import DIALECTS
 from gateway.errors import GatewayBug, GatewayError, HeaderTooLarge, Malformed
 from gateway.types import RequestId
+from gateway.types.reading import ReadsWhereHeld
 
 
-class Connection(web.RequestHandler):
+class Connection(ReadsWhereHeld, web.RequestHandler):
     """aiohttp's protocol with error answers of ours."""
-
-    __slots__ = ("_is_held",)
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._is_held = False
-        super().connection_made(transport)
-
-    def pause_reading(self) -> None:
-        self._is_held = True
-        super().pause_reading()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002  # aiohttp's signature
-        """aiohttp asks for this after every read of a body, and each time runs its parser over no bytes."""
-        if not self._is_held:
-            return
-        if resume_parser:  # else what the parser keeps is still to be asked for
-            self._is_held = False
-        super().resume_reading(resume_parser)
 
     async def start(self) -> None:
         """Answer this connection's requests one after the other, all in this task.

@@ -14,19 +14,20 @@ Source: SGLang 0.5.23 ``managers/io_struct.py`` (GenerateReqInput), ``sampling/s
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from gateway.dialects import fields
 from gateway.dialects.answers import is_text
 from gateway.dialects.inputs import InputReader
 from gateway.dialects.natives import read_media
+from gateway.dialects.openai_chat import OpenAIChat
 from gateway.dialects.usage import count, objects_named
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.types import Answer, AnswerText, Call, Json, JsonObject, RequestId, Usage, foreign
 
 DEFAULT_NEW_TOKENS = 128
 HASHES_FIELD = "mm_hashes"
+_CHAT = OpenAIChat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +68,13 @@ class SglangGenerate:
             hashes_field=None if prompts > 1 or reader.parts.other_media else HASHES_FIELD,
         )
 
-    def error_body(self, error: GatewayError, _request_id: RequestId, /) -> bytes:
-        """SGLang's envelope on this path, with the members of ours that tell programs more."""
-        message = f"{error.part}: {error.message}" if error.part else error.message
-        members = {"message": message, "type": error.openai_type, "param": error.part, "code": error.told_code}
-        return json.dumps({"error": members}).encode()
+    def error_body(self, error: GatewayError, request_id: RequestId, /) -> bytes:
+        """OpenAI's envelope, the same as in chat: SGLang's on this path has fewer members of it."""
+        return _CHAT.error_body(error, request_id)
 
     def stream_error(self, error: GatewayError, request_id: RequestId, /) -> bytes:
         """One event with the envelope, as SGLang tells an error after its first token."""
-        return b"data: " + self.error_body(error, request_id) + b"\n\n"
+        return _CHAT.stream_error(error, request_id)
 
     def answer(self, tree: JsonObject) -> Answer:
         """``text``, which in a stream holds all that was said so far."""

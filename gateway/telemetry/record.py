@@ -36,9 +36,9 @@ _BUDGET_CODES = frozenset(error.code for error in (KvBudgetExhausted, InFlightEx
 
 # What a backend may be blamed for, by code: a label of every backend, so only these few.
 _BACKEND_CODES = frozenset(error.code for error in (BackendUnreachable, BackendLost, BackendTimeout))
-# Outcomes that are no tenant's: as many tenants as there are, told apart only where nobody is told apart from another.
 # What the edge answers by itself: how long that takes tells nobody anything.
 _ONLY_REFUSED = frozenset({"models", "unknown"})
+# Outcomes that are no tenant's fault, as one: there are as many series of each as tenants.
 _FAILED = {"backend_failed": "failed", "backend_refused": "failed", "bug": "failed"}
 
 

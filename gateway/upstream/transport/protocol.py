@@ -1,7 +1,7 @@
-"""aiohttp's protocol of one connection to an engine: it reads on only where it was held back, tells all that wait, and
-takes for an answer only what comes after a request.
+"""aiohttp's protocol of one connection to an engine: it tells a failure to all that wait, and takes for an answer only
+what comes after a request.
 
-Not decided here: when it is held back and goes on (aiohttp's stream reader, by what waits unread).
+Not decided here: how it reads on (``types.reading``), what a failure means for a request (``exchange``).
 """
 
 from __future__ import annotations
@@ -9,23 +9,11 @@ from __future__ import annotations
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
+from gateway.types.reading import ReadsWhereHeld
 
-class EngineProtocol(ResponseHandler):
-    """aiohttp asks it to go on after every read of a body, and each time runs its parser over no bytes; so it does on
-    the client's side (``api/connection``)."""
 
-    _is_held = False
-
-    def pause_reading(self) -> None:
-        self._is_held = True
-        super().pause_reading()
-
-    def resume_reading(self, resume_parser: bool = True) -> None:  # noqa: FBT001, FBT002  # aiohttp's signature
-        if not self._is_held:
-            return
-        if resume_parser:  # else what the parser keeps is still to be asked for
-            self._is_held = False
-        super().resume_reading(resume_parser)
+class EngineProtocol(ReadsWhereHeld, ResponseHandler):
+    """aiohttp's protocol of a client, for engines."""
 
     def rest(self) -> None:
         """The exchange is over. Whatever comes before the next one begins is no answer to it: aiohttp would read it as
