@@ -1,8 +1,8 @@
 """The composition root: settings become objects, objects become a running gateway; nothing imports this but the CLI.
 
 Decided here: what is wired to what, and the order of starting and stopping. Not decided here: anything a part decides,
-what a reload is (``reloading``). Start order: log, media workers, upstream discovery, data port, admin port.
-Stop order: unready, settle, listeners, exchanges in flight, upstream, workers, log.
+what a reload is (``reloading``). Start order: log, media workers, Redis, upstream discovery, data port, admin
+port. Stop order: unready, settle, listeners, exchanges in flight, upstream, workers, Redis, admin port, log.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Decided here: a body that is declared large holds all its room from the first byte on, so that it is written once and
 never moved. A client that then drips, or stops, holds that room against everybody else. While there is enough, it may;
-once another body finds none, bodies that have come slower than a modem's pace for a while are given up, the slowest
+once another body finds none, bodies that have come slower than ``SLOW_BYTES_PER_S`` so far are given up, the slowest
 first, until there is enough, or none where they all together would not do. Not decided here: how long silence is borne
 (the settings), how a body is read (``body``).
 """

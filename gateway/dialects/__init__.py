@@ -1,6 +1,7 @@
 """One file per chat API: what its requests mean, how it spells errors, where it reports usage.
 
-A new dialect is one file with a class of this shape and one line in ``DIALECTS``.
+Decided here: where images, texts and limits stand in a body (stage *read*). Not decided here: what is done with them. A
+new dialect is one file with a class of this shape and one line in ``DIALECTS``.
 """
 
 from __future__ import annotations
