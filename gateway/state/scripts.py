@@ -33,11 +33,11 @@ BEAT = Script.of("beat", _read("beat"))
 SCRIPTS = (TAKE, FINISH, RENEW, SWEEP, TELL, HOLD, BEAT)
 
 
-def tenant_keys(prefix: str, tenant: TenantId) -> tuple[str, str, str, str]:
+def tenant_keys(prefix: str, tenant: TenantId) -> tuple[str, str, str, str, str]:
     """In the order in which the scripts expect them. Braces would end the tag early; a tenant's name has none then."""
     tag = tenant.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
     base = f"{prefix}:{KEYS_VERSION}:{{{tag}}}"
-    return f"{base}:leases", f"{base}:held", f"{base}:sums", f"{base}:rates"
+    return f"{base}:leases", f"{base}:held", f"{base}:sums", f"{base}:rates", f"{base}:charged"
 
 
 def registry_key(prefix: str) -> str:

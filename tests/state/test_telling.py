@@ -20,7 +20,7 @@ from tests.state.replica import A, claim
 
 LEASE_US = 60_000_000
 FAR_US = 4_000_000_000_000_000  # beyond any present time, below 2^53
-HELD, RATES, SUMS = ("vlmgw:1:{a}:held", "vlmgw:1:{a}:rates", "vlmgw:1:{a}:sums")
+HELD, RATES, SUMS, CHARGED = (f"vlmgw:1:{{a}}:{name}" for name in ("held", "rates", "sums", "charged"))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ async def test_charges_are_charged_once_however_often_they_are_told(server: Redi
 
 async def test_a_take_without_an_answer_is_charged_if_it_was_not_carried_out(server: RedisServer, link: Link) -> None:
     one = Teacher()
-    server.ask("HSET", HELD, "r1:1", "kv_tokens 1|images/60 1000000 1")
+    server.ask("ZADD", CHARGED, "1", "r1:1")
     for number in (1, 2):
         one.book.take(claim(1, 100), ReservationId(number), FAR_US, 1, is_unsure=True)
     await link.ask(one.all())

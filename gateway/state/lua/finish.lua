@@ -12,6 +12,7 @@ while at < #ARGV do
     costs[place] = number()
   end
   local charges = close(reservation)
+  redis.call('ZREM', CHARGED, reservation)
   ended[#ended + 1] = charges and 1 or 0
   if charges and kind ~= 'release' then
     local place = 0

@@ -3,9 +3,10 @@
 --   KEYS[2] held    hash        reservation -> "unit amount ...|bucket cost tat ..."
 --   KEYS[3] sums    hash        unit -> what is in flight
 --   KEYS[4] rates   hash        bucket -> theoretical arrival time, microseconds (gateway/quota/gcra.py)
+--   KEYS[5] charged sorted set  reservation whose charges nothing has settled -> microsecond of its take
 -- All numbers are whole and below 2^53, so the doubles that Lua counts in are exact.
 
-local LEASES, HELD, SUMS, RATES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local LEASES, HELD, SUMS, RATES, CHARGED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
 local at = 0
 local function word()
@@ -139,4 +140,14 @@ local function keep_rates(now)
   if redis.call('PTTL', RATES) < ms then
     redis.call('PEXPIRE', RATES, text(ms))
   end
+end
+
+-- A lease may end before its replica has heard that it was granted: the charge outlasts the hold, and so must the memory
+-- of it, else the replica's own word would charge it again. It goes with the rates: what is charged again after they have
+-- drained, at its own time, has drained as well. Of a bucket that is never idle an hour is remembered.
+local CHARGED_US = 3600000000
+local function note_charged(reservation, now)
+  redis.call('ZREMRANGEBYSCORE', CHARGED, '-inf', text(now - CHARGED_US))
+  redis.call('ZADD', CHARGED, text(now), reservation)
+  redis.call('PEXPIRE', CHARGED, text(redis.call('PTTL', RATES)))
 end

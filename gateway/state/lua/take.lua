@@ -51,5 +51,6 @@ open(reservation, table.concat(holds, ' '), table.concat(charges, ' '), now + le
 keep_held(lease)
 if #buckets > 0 then
   keep_rates(now)
+  note_charged(reservation, now)
 end
 return {1, now, expired, unpack(after)}

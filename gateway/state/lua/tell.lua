@@ -3,7 +3,7 @@
 -- ARGV: now replica seq
 --   number, (bucket tat time)*                buckets as last seen, and when; they count where the store lost them
 --   number, (bucket added floor)*             charges as one function: tat' = max(tat + added, floor)
---   number, (reservation number (bucket cost time)*)*   takes whose answer never came: charged if they are not here
+--   number, (reservation number (bucket cost time)*)*   takes whose answer never came: charged if they were not yet
 -- Returns {now}.
 
 local now = clock(number())
@@ -41,13 +41,13 @@ for _ = 1, number() do
   end
 end
 for _ = 1, number() do
-  local is_here = redis.call('HEXISTS', HELD, word()) == 1
+  local is_known = redis.call('ZSCORE', CHARGED, word())
   for _ = 1, number() do
     local bucket, cost, time = word(), number(), number()
-    if is_new and not is_here then
+    if is_new and not is_known then
       charge(bucket, time, cost)
-      is_charged = true
     end
+    is_charged = is_new
   end
 end
 if is_charged then
