@@ -174,3 +174,8 @@ class ExchangeRecord:
     first_byte_s: float | None = None
     first_chunk_s: float | None = None
     ended_s: float | None = None
+
+    @property
+    def images(self) -> int:
+        """Images that go on to a backend, whatever was done to them; those left out are not among them."""
+        return self.images_passed + self.images_shrunk + self.images_recoded

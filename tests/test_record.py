@@ -35,3 +35,10 @@ def test_records_of_two_exchanges_share_nothing() -> None:
     first.changes["resized"] = 1
     first.findings.append("image_tokens")
     assert (second.stages, second.changes, second.findings) == ([], {}, [])
+
+
+def test_images_that_are_left_out_do_not_go_on() -> None:
+    record = ExchangeRecord(request_id=RequestId("a"), dialect="openai_chat", path="/", started_s=0.0)
+    assert record.images == 0
+    record.images_passed, record.images_shrunk, record.images_recoded, record.images_omitted = 1, 2, 4, 8
+    assert record.images == 7

@@ -3,9 +3,8 @@
 Decided here: when a process is started, replaced and let go. Not decided here: what a worker does next and what its
 loss means for its job (``pool``, told through three calls). Spare workers stand ready beside those that have jobs:
 libraries take a second to load, far longer where other programs want all CPUs, and whoever lost a worker must not wait
-for that.
-A replacement for a grown or old worker starts before the old one leaves; a worker that dies before it is ready is tried
-again after a growing pause.
+for that. A replacement for a grown or old worker starts before the old one leaves; a worker that dies before it is
+ready is tried again after a growing pause.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Decided here: what is asked of caches, fetcher and pool to get at facts, in which order, and how that is keyed and
 scoped by tenant. Not decided here: what a source is (``sources``), what may be fetched (the fetcher), what becomes of
-it (the plan), and how prepared bytes are come by (``preparing``).
-The loop does two things with an image's bytes here: hash them where they lie (0.055 ms/MB), and copy them into the slab
-if they are elsewhere. A request whose images are all known costs a hash and nothing else.
+it (the plan), and how prepared bytes are come by (``preparing``). The loop does two things with an image's bytes here:
+hash them where they lie (0.055 ms/MB), and copy them into the slab if they are elsewhere. A request whose images are
+all known costs a hash and nothing else.
 """
 
 from __future__ import annotations

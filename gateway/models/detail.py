@@ -2,8 +2,8 @@
 
 Decided here: the size below which a picture would lose what it still has. It may shrink for as long as halving its
 sides *once more* would keep the asked PSNR, against itself: what is delivered holds an octave whose loss would show, so
-that shrinking what has been shrunk finds nothing to take. Not decided here: the
-measure (``media.codecs.detail``), what an operator asks for (policy), how sizes fall on a grid (the family).
+that shrinking what has been shrunk finds nothing to take. Not decided here: the measure (``media.codecs.detail``), what
+an operator asks for (policy), how sizes fall on a grid (the family).
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 
 The task is chosen by the first that speaks: the header ``x-vlmgw-task``, the model alias (``name@task``), the body's
 metadata, the deployment's alias for the model, the caller's key or token, the first fitting rule of the tenant's
-``choose``, its ``default_task``. A rule's
-value comes from the most particular place that has it: a tenant's file before ``default.yaml`` before the built-in
-default; within a file ``models`` before ``tasks`` before ``rules`` before its ``profile``; of several matching model
-patterns the one with more literal characters. None of it depends on the order of files or keys. A value replaces the
-inherited one whole, except where its key joins them entry by entry.
+``choose``, its ``default_task``. A rule's value comes from the most particular place that has it: a tenant's file
+before ``default.yaml`` before the built-in default; within a file ``models`` before ``tasks`` before ``rules`` before
+its ``profile``; of several matching model patterns the one with more literal characters. None of it depends on the
+order of files or keys. A value replaces the inherited one whole, except where its key joins them entry by entry.
 
 Results are memoised in the policy set, whose life ends with the next reload. Model names come from clients, so the
 memo is bounded and starts again when full.

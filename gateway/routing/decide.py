@@ -1,8 +1,8 @@
 """The decision: filters, the field of candidates, the load bound, scorers, the picker; with a trail for who asks for
 it.
 
-Raises what the filter that left nobody says: ModelNotFound, InvalidRequest (no backend takes the images), NoBackend
-(every backend was tried already, or there is none).
+Raises what the filter that left nobody says: ModelNotFound, DialectNotSupported, InvalidRequest (no backend takes the
+images), MediumUnsupported (none takes sampled frames), NoBackend (every backend was tried already, or there is none).
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ nothing else. Two kinds of contents, each least recently used first out, per bac
   small (vLLM's encoder cache holds about a batch of tokens, SGLang's 100 MB). What is in the first alone saves the
   processing, `PROCESSED_SHARE` of the work; what is in both saves all of it.
 * links of prefixes, weighing the tokens they add to the one before; as many as the KV cache has room for. Only the
-  deepest
-  link that was held and those behind it are used, so a conversation's own end outlives what it shares with others.
+  deepest link that was held and those behind it are used, so a conversation's own end outlives what it shares with
+  others.
 
 Corrected by what responses tell: a prefix that was believed held and was not shows that the backend keeps less than we
 think, so its room shrinks at once, to grow back slowly with every belief that proves right.

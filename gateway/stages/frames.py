@@ -2,8 +2,8 @@
 
 Decided here: which frames and pages, and that each is a further image part right behind the one that held them, so that
 every engine and every family counts it like any other image. Not decided here: whether so many are accepted, their
-pixels (`media`), how a part is written (`outgoing`). An image that does not stand in a
-list, or is fixed, stays its first frame.
+pixels (`media`), how a part is written (`outgoing`). An image that does not stand in a list, or is fixed, stays its
+first frame.
 """
 
 from __future__ import annotations

@@ -61,9 +61,8 @@ async def judge(world: World, ports: Ports, policy: EffectivePolicy, served: Ser
     ]
     # Image tokens of an unknown or disproved model are estimates, and nothing is refused on those.
     context_tokens = served.context_tokens if served.is_exact else None
-    if (
-        context_tokens is not None
-    ):  # of several prompts that are together longer than all their contexts, one is too long
+    if context_tokens is not None:
+        # Of several prompts that are together longer than all their contexts, one is too long.
         context_tokens = None if given.call.prompts is None else context_tokens * given.call.prompts
     kv_bytes = kv_bytes_of(policy, served, given.estimate)
     errors = check_measured(

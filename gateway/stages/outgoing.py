@@ -183,8 +183,7 @@ def response_headers(record: ExchangeRecord, decision: Decision, backend_headers
     headers.append(("x-vlmgw-backend", decision.backend))
     estimate = record.estimate
     if estimate is not None:
-        images = record.images_passed + record.images_shrunk + record.images_recoded
-        if images:
+        if record.images:
             headers += [
                 ("x-vlmgw-image-tokens", str(estimate.image_tokens)),
                 ("x-vlmgw-image-tokens-original", str(record.image_tokens_original)),

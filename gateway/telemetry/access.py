@@ -81,7 +81,7 @@ def _note_attempts(line: dict[str, object], x: ExchangeRecord) -> None:
 
 
 def _note_media(line: dict[str, object], x: ExchangeRecord) -> None:
-    if x.images_passed or x.images_shrunk or x.images_recoded:
+    if x.images:
         line["images"] = {
             "passed": x.images_passed,
             "shrunk": x.images_shrunk,

@@ -134,7 +134,7 @@ class Recent:
                 self._backends.clear()
             sums = self._backends[name] = BackendSums()
         sums.requests += 1
-        sums.images += x.images_passed + x.images_shrunk + x.images_recoded
+        sums.images += x.images
         sums.images_known += x.images_known
         if x.usage is not None and x.usage.cached_tokens is not None:
             sums.prompt_tokens += x.usage.prompt_tokens
@@ -146,7 +146,7 @@ def _add(sums: Sums, x: ExchangeRecord) -> None:
     if x.outcome in _OUTCOMES:
         ended = _OUTCOMES[x.outcome]
         setattr(sums, ended, getattr(sums, ended) + 1)
-    if images := x.images_passed + x.images_shrunk + x.images_recoded:
+    if images := x.images:
         sums.images += images
         sums.image_bytes_in += x.image_bytes_in
         sums.image_bytes_out += x.image_bytes_out

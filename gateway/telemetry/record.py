@@ -67,8 +67,7 @@ class ExchangeRecorder:
 
     ``later`` defers ``flush`` (a loop's ``call_later``), so that records are counted in batches: between two requests
     the code is cold and costs three times as much. A scrape flushes first, so nothing it shows is late. ``traced`` is
-    given every exchange and the wall clock at its end, where spans are made. ``recent``
-    remembers each for a while.
+    given every exchange and the wall clock at its end, where spans are made. ``recent`` remembers each for a while.
     """
 
     def __init__(
@@ -130,7 +129,7 @@ class ExchangeRecorder:
             m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
             if x.trace_id is not None:
                 m.exemplify("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect, trace_id=x.trace_id)
-        images = x.images_passed + x.images_shrunk + x.images_recoded
+        images = x.images
         not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS
         m.observe(
             "overhead_seconds", sum([s for stage, s in stages.items() if stage not in not_ours]), image_bucket(images)
@@ -247,7 +246,7 @@ class ExchangeRecorder:
         m.inc("upstream_requests_total", x.backend, upstream_result(x.outcome, x.code))
         if x.decision_reason is not None:
             m.inc("route_decisions_total", x.decision_reason)
-        images = x.images_passed + x.images_shrunk + x.images_recoded
+        images = x.images
         images += sum(count for (kind, _), count in x.clips.items() if kind == MediumKind.VIDEO)
         if images:
             m.inc("affinity_queries_total", by=images)

@@ -162,7 +162,7 @@ def _whole(x: ExchangeRecord, ended_s: float) -> dict[str, Attribute]:
 
 
 def _images(x: ExchangeRecord) -> dict[str, Attribute]:
-    count = x.images_passed + x.images_shrunk + x.images_recoded
+    count = x.images
     if not count and not x.images_omitted:
         return {}
     facts: dict[str, Attribute | None] = {

@@ -1,8 +1,8 @@
 """JPEG by simplejpeg (libjpeg-turbo). Strict: a cut file is an error, no half-grey picture, unless that is asked for.
 
 It shrinks while it decodes as far as ``scaling`` allows. Four-colour files come out as RGB in the convention of
-browsers and Pillow: stored inverted.
-With a profile of inks they are decoded by imagecodecs instead, which hands over the inks themselves.
+browsers and Pillow: stored inverted. With a profile of inks they are decoded by imagecodecs instead, which hands over
+the inks themselves.
 """
 
 from __future__ import annotations
