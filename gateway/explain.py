@@ -18,7 +18,7 @@ from gateway.policy.check import check_declared
 from gateway.policy.effective import EffectivePolicy
 from gateway.policy.shown import plain
 from gateway.ports import Body, Client, SourceRef
-from gateway.quota.claim import Charge
+from gateway.quota.claim import Charge, Claim
 from gateway.quota.standing import amount_of, window_of
 from gateway.record import RequestHead
 from gateway.routing.ask import RouteAsk
@@ -119,17 +119,7 @@ async def _tell(
     call = with_parameters(policy, call, tree)
     views = ports.upstream.views()
     served = served_model(world.book, policy, views)
-    told["model"] = {
-        "name": served.name,
-        "family": served.family.name,
-        "checkpoint": served.checkpoint.name,
-        "how": served.match.how.value,
-        "note": served.match.note,
-        "max_pixels": served.checkpoint.max_pixels,
-        "learnt_max_pixels": dict(world.book.learnt_caps(served.name)),
-        "is_exact": served.is_exact,
-        "context_tokens": served.context_tokens,
-    }
+    told["model"] = _model(served, world)
     call = within_count(policy, call, tree)
     findings = [error.finding for error in check_declared(policy, as_enforced(policy, call))]
     call, facts = spread(policy, call, await _look(body, call, policy, ports, world, findings))
@@ -167,18 +157,7 @@ async def _tell(
         told["shadow_image_tokens"] = judged.shadow_image_tokens
         told["shadow_changes"] = dict(judged.shadow_changes)
     claim = claim_of(policy, served, call, estimate, plans, views)
-    limit = policy.kv_tokens_in_flight
-    held = ports.budgets.inflight_kv_tokens(caller.tenant)
-    told["budget"] = {
-        "kv_tokens": estimate.kv_tokens,
-        "inflight_kv_tokens": held,
-        "limit_kv_tokens": limit,
-        "left_kv_tokens": None if limit is None else max(0, limit - held),
-        "holds": {hold.rule: {"amount": hold.amount, "limit": hold.limit} for hold in claim.holds},
-        "charges": [_charge(charge) for charge in claim.charges],
-        "priority": claim.priority.name.lower(),
-        "cost": claim.cost,
-    }
+    told["budget"] = _budget(claim, policy, estimate, ports.budgets.inflight_kv_tokens(caller.tenant))
     cost = cost_of(estimate, plans, clips.patches)
     content = Content(tree, body.view, call, facts, plans, clips)
     ask = ask_of(policy, served, content, estimate, cost, views, request_id=head.request_id, path=head.path)
@@ -205,6 +184,20 @@ def _decision(
         "trail": list(decision.trail),
     }
     return told, decision.backend
+
+
+def _budget(claim: Claim, policy: EffectivePolicy, estimate: TokenEstimate, held_tokens: int) -> dict[str, object]:
+    limit = policy.kv_tokens_in_flight
+    return {
+        "kv_tokens": estimate.kv_tokens,
+        "inflight_kv_tokens": held_tokens,
+        "limit_kv_tokens": limit,
+        "left_kv_tokens": None if limit is None else max(0, limit - held_tokens),
+        "holds": {hold.rule: {"amount": hold.amount, "limit": hold.limit} for hold in claim.holds},
+        "charges": [_charge(charge) for charge in claim.charges],
+        "priority": claim.priority.name.lower(),
+        "cost": claim.cost,
+    }
 
 
 def _charge(charge: Charge) -> dict[str, object]:
@@ -245,6 +238,20 @@ def _call(call: Call) -> dict[str, object]:
         "messages": call.message_count,
         "output_limit_tokens": call.output_limit_tokens,
         "stripped_fields": [".".join(str(step) for step in pointer) for pointer in call.foreign_fields],
+    }
+
+
+def _model(served: ServedModel, world: World) -> dict[str, object]:
+    return {
+        "name": served.name,
+        "family": served.family.name,
+        "checkpoint": served.checkpoint.name,
+        "how": served.match.how.value,
+        "note": served.match.note,
+        "max_pixels": served.checkpoint.max_pixels,
+        "learnt_max_pixels": dict(world.book.learnt_caps(served.name)),
+        "is_exact": served.is_exact,
+        "context_tokens": served.context_tokens,
     }
 
 
