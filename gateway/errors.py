@@ -322,7 +322,7 @@ class BodyMemoryExhausted(Overloaded):
 
 class BackendsFull(Overloaded):
     code = "backends_full"
-    summary = "The KV caches of all backends are spoken for."
+    summary = "No backend has room for this request now: their KV caches, or the requests they may be given, are taken."
 
 
 class Draining(Overloaded):

@@ -52,9 +52,9 @@ def impossible(claim: Claim) -> GatewayError | None:
 
 
 def refusal(denied: Denied | None, retry_after_s: float, kv_tokens: int) -> GatewayError:
-    """The error for what did not or will not pass in time; ``denied`` None: no backend has room for its KV tokens."""
+    """The error for what did not or will not pass in time; ``denied`` None: no backend has room."""
     if denied is None:
-        message = f"{BackendsFull.summary} The request may need {kv_tokens} KV tokens, and none has as many free."
+        message = f"{BackendsFull.summary} It may need {kv_tokens} KV tokens."
         return BackendsFull(message, rule="backend_kv", retry_after_s=retry_after_s)
     limit = denied.limit
     if isinstance(limit, Charge):

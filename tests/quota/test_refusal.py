@@ -44,4 +44,6 @@ def test_each_refusal_has_its_error_and_words() -> None:
     full = refusal(None, 3.0, 900)
     assert isinstance(full, BackendsFull)
     assert (full.rule, full.retry_after_s) == ("backend_kv", 3.0)
-    assert full.message.endswith("The request may need 900 KV tokens, and none has as many free.")
+    assert (
+        full.message == f"{BackendsFull.summary} It may need 900 KV tokens."
+    )  # also where it is requests that are full
