@@ -107,7 +107,7 @@ class Gateway:
         self._inflight: dict[int, tuple[float, str]] = {}
         # One thread: more would only take the interpreter's lock from the loop more often.
         self._cutter = ThreadPoolExecutor(1, "cut")
-        self._draining, self._second = asyncio.Event(), asyncio.Event()
+        self._draining, self._asked_again = asyncio.Event(), asyncio.Event()
         self._tokens = tokens_of(settings, self._on_issuer_failure)
         self._parsed = Parsed()
         self._tls = tls_of(settings.server)
@@ -291,7 +291,7 @@ class Gateway:
                 settle_s=server.settle_s, timeout_s=server.drain_timeout_s, inflight=lambda: len(self._inflight)
             )
         )
-        second = asyncio.create_task(self._second.wait())
+        second = asyncio.create_task(self._asked_again.wait())
         await asyncio.wait((drain, second), return_when=asyncio.FIRST_COMPLETED)
         clean = drain.done() and drain.result()
         for task in (drain, second):
@@ -302,7 +302,7 @@ class Gateway:
     def ask_drain(self) -> None:
         """First call: leave gently. Second call: leave at once. To be called on the loop."""
         if self._draining.is_set():
-            self._second.set()
+            self._asked_again.set()
             return
         self._log.event("info", "draining", inflight=len(self._inflight))
         self._draining.set()
