@@ -91,8 +91,9 @@ async def relay(client: Socket, other: Socket, silence_s: float, leaving: Callab
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
-    # Together: neither is left without a word because the other does not answer its own.
-    await asyncio.gather(*(_close(side, told_code(last.code), last.data) for side in (other, client)))
+    # The client last: aiohttp cancels who still does something for one whose connection is closed.
+    await _close(other, told_code(last.code), last.data)
+    await _close(client, told_code(last.code), last.data)
 
 
 async def _close(side: Socket, code: int, reason: bytes = b"") -> None:

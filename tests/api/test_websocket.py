@@ -102,22 +102,20 @@ async def test_a_side_that_hung_up_is_not_listened_to_for_ever(monkeypatch: pyte
     assert client.closed == other.closed == [(1011, b"")]
 
 
-async def test_both_are_told_whatever_the_other_answers() -> None:
-    was_told = asyncio.Event()
+async def test_the_client_is_closed_last() -> None:
+    """Its end cancels the exchange, which would then be told as one whose client left."""
+    order: list[Side] = []
 
-    class Deaf(Side):
+    class Noted(Side):
         async def close(self, code: int, reason: bytes = b"") -> None:
-            await was_told.wait()
-            await super().close(code, reason)
+            await asyncio.sleep(0)
+            order.append(self)
 
-    class Polite(Side):
-        async def close(self, code: int, reason: bytes = b"") -> None:
-            await super().close(code, reason)
-            was_told.set()
-
-    client, other = Polite(), Deaf()
-    await _relayed(client, other, at_once)
-    assert client.closed == other.closed == [(1001, b"the gateway is leaving")]
+    for goodbye in (never, at_once):
+        client, other = Noted(Frame(FrameKind.CLOSE)), Noted()
+        await _relayed(client, other, goodbye)
+        assert order == [other, client]
+        order.clear()
 
 
 async def test_silence_of_both_ends_it_and_leaving_too() -> None:
