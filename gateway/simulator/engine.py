@@ -140,7 +140,8 @@ class Engine:
         """End every running and waiting request with EngineLost."""
         self._lost.set()
         for entry in self._queue:
-            entry.granted.set_exception(EngineLost())
+            if not entry.granted.cancelled():
+                entry.granted.set_exception(EngineLost())
         self._queue.clear()
 
     def hang(self) -> None:
@@ -195,6 +196,9 @@ class Engine:
     def _serve_queue(self) -> None:
         while self._queue and not self.is_paused and self._running < self._settings.max_num_seqs:
             head = self._queue[0]
+            if head.granted.cancelled():  # it left, and has not been withdrawn yet
+                self._queue.popleft()
+                continue
             lease = self.pool.acquire(head.hashes, head.blocks, head.usable_hits)
             if lease is None:
                 return

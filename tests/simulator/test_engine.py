@@ -106,6 +106,28 @@ async def test_cancelling_in_the_tick_of_admission_gives_the_room_back() -> None
     assert (engine.load().running, engine.pool.used_blocks) == (0, 0)
 
 
+@pytest.mark.parametrize("ends", ["release", "loss"])
+async def test_one_that_left_the_queue_this_moment_holds_nobody_up(ends: str) -> None:
+    """It is cancelled, and its own task has not come to withdraw it when the queue is looked at."""
+    engine = _engine(max_num_seqs=1)
+    entered, leave, third_entered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(_hold(engine, _prompt(8), entered, leave))
+    await entered.wait()
+    second = asyncio.create_task(_hold(engine, _prompt(8, start=90), asyncio.Event(), leave))
+    third = asyncio.create_task(_hold(engine, _prompt(8, start=180), third_entered, leave))
+    await asyncio.sleep(0)
+    leave.set()
+    second.cancel()
+    if ends == "loss":
+        engine.lose()
+    results = await asyncio.gather(first, second, third, return_exceptions=True)
+    assert isinstance(results[1], asyncio.CancelledError)
+    assert results[0] is None
+    assert isinstance(results[2], EngineLost) is (ends == "loss")
+    assert third_entered.is_set() is (ends == "release")
+    assert (engine.load().running, engine.load().waiting, engine.pool.used_blocks) == (0, 0, 0)
+
+
 async def test_a_lost_engine_ends_running_and_waiting_requests() -> None:
     engine = _engine(max_num_seqs=1, speed=0.001)
 
