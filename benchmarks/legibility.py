@@ -32,7 +32,7 @@ from gateway.types import Call, ContentDigest, ImagePart, ImagePlan, PlacementDi
 MODEL = "Qwen/Qwen3-VL-8B-Instruct"
 BUILT_IN = "built-in"
 _POLICIES = Path(__file__).parent.parent / "policies"
-_IMAGE = ImagePart(("image",), (), "data:", 0)
+_IMAGE = ImagePart(("image",), (), "data:")
 _CALL = Call(MODEL, False, False, None, (_IMAGE,), 0, 1)
 
 

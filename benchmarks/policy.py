@@ -91,7 +91,7 @@ def request_of(images: int) -> Request:
     parts = []
     for index in range(images):
         pointer = ("messages", 0, "content", index, "image_url", "url")
-        parts.append(ImagePart(pointer, pointer[:4], "data:image/jpeg;base64,AAAA", 0, detail="high"))
+        parts.append(ImagePart(pointer, pointer[:4], "data:image/jpeg;base64,AAAA", detail="high"))
     call = Call("fast", False, False, 512, tuple(parts), 400, 1)
     measured = tuple(
         MeasuredImage(part.name, ImageFormat.JPEG, 3_000_000, Size(4032, 3024), 1, 1_310_720, Size(1312, 960), 1_230)

@@ -73,7 +73,7 @@ def _policies(text: str) -> PolicySet:
 
 def _part(number: int) -> ImagePart:
     part = ("messages", 0, "content", number)
-    return ImagePart((*part, "image_url", "url"), part, "data:image/png;base64,AA", 0)
+    return ImagePart((*part, "image_url", "url"), part, "data:image/png;base64,AA")
 
 
 def _stages(policies: PolicySet, images: int) -> Callable[[LocalBudgets], Awaitable[None]]:

@@ -27,7 +27,7 @@ KEY = "ab" * 32
 
 def part(index: int) -> ImagePart:
     at = ("messages", 0, "content", index)
-    return ImagePart((*at, "image_url", "url"), at, "data:,", 0)
+    return ImagePart((*at, "image_url", "url"), at, "data:,")
 
 
 def entry(**more: object) -> dict[str, object]:

@@ -175,7 +175,7 @@ async def _row(path: Path, data: bytes, trial: _Trial) -> dict[str, object]:
     body = HeapBody(url)
     source = LongString(Span(0, len(url)), has_escapes=False)
     ref = SourceRef(path.name, source)
-    part = ImagePart(("image",), (), source, 0)
+    part = ImagePart(("image",), (), source)
     policy, media = trial.adaptive, trial.media
     call = Call(policy.model, False, False, None, (part,), 0, 1)
     try:

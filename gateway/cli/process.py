@@ -157,7 +157,7 @@ async def _one(path: Path, data: bytes, media: MediaService, world: World, polic
     body = HeapBody(url)
     source = LongString(Span(0, len(url)), has_escapes=False)
     ref = SourceRef(path.name, source)
-    part = ImagePart(("images", 0), ("images", 0), source, 0)
+    part = ImagePart(("images", 0), ("images", 0), source)
     call = Call(policy.model, False, False, None, (part,), 0, 1)
     row: dict[str, object] = {"image": path.name, "bytes": len(data)}
     try:

@@ -74,11 +74,11 @@ class AnthropicMessages:
         if not isinstance(messages, list):
             raise InvalidRequest("A list of messages is expected.", part="messages")
         system = tree.get("system")
-        blocks.content(0, ("system",), system)
+        blocks.content(("system",), system)
         for index, message in enumerate(messages):
             if not isinstance(message, dict):
                 raise InvalidRequest("A message is an object.", part=f"messages.{index}")
-            blocks.content(index, ("messages", index, "content"), message.get("content"))
+            blocks.content(("messages", index, "content"), message.get("content"))
         if tree.get("tools"):
             blocks.text_bytes += json_bytes(tree["tools"])
         metadata = tree.get("metadata")
@@ -156,7 +156,7 @@ class _Blocks:
     other_media: list[OtherMedium] = field(default_factory=list)
     foreign_fields: list[Pointer] = field(default_factory=list)
 
-    def content(self, message_index: int, pointer: Pointer, content: Json, nesting: int = 0) -> None:
+    def content(self, pointer: Pointer, content: Json, nesting: int = 0) -> None:
         """A string or a list of blocks, which may hold blocks. Raises InvalidRequest."""
         if content is None or isinstance(content, str | LongString):
             self.text_bytes += text_bytes(content)
@@ -166,9 +166,9 @@ class _Blocks:
         if nesting > _MAX_NESTING:
             raise InvalidRequest("Blocks are nested too deeply.", part=dotted(pointer))
         for index, block in enumerate(content):
-            self._block(message_index, (*pointer, index), block, nesting)
+            self._block((*pointer, index), block, nesting)
 
-    def _block(self, message_index: int, pointer: Pointer, block: Json, nesting: int) -> None:
+    def _block(self, pointer: Pointer, block: Json, nesting: int) -> None:
         if isinstance(block, str | LongString):
             self.text_bytes += text_bytes(block)
             return
@@ -182,7 +182,7 @@ class _Blocks:
         beside = fields.engine_fields(block, foreign.PART)
         self.foreign_fields += [(*pointer, key) for key in beside]
         if kind == "image":
-            self._image(message_index, pointer, block.get("source"), tuple(beside))
+            self._image(pointer, block.get("source"), tuple(beside))
             return
         self.text_bytes += sum(text_bytes(block[key]) for key in _TEXT_MEMBERS if key in block)
         if block.get("input"):
@@ -191,22 +191,22 @@ class _Blocks:
         if isinstance(inner, dict):  # what a server's tool returned: an error, or a result of its own shape
             self.text_bytes += json_bytes(inner)
         else:
-            self.content(message_index, (*pointer, "content"), inner, nesting + 1)
+            self.content((*pointer, "content"), inner, nesting + 1)
         if kind == "document":
-            self._document(message_index, (*pointer, "source"), block.get("source"), nesting)
+            self._document((*pointer, "source"), block.get("source"), nesting)
 
-    def _document(self, message_index: int, pointer: Pointer, source: Json, nesting: int) -> None:
+    def _document(self, pointer: Pointer, source: Json, nesting: int) -> None:
         if not isinstance(source, dict):
             raise InvalidRequest("A document has a source.", part=dotted(pointer))
         kind = source.get("type")
         if kind == "text":
             self.text_bytes += text_bytes(source.get("data"))
         elif kind == "content":
-            self.content(message_index, (*pointer, "content"), source.get("content"), nesting + 1)
+            self.content((*pointer, "content"), source.get("content"), nesting + 1)
         else:
             self.other_media.append(OtherMedium(dotted(pointer), is_inline=kind != "url"))
 
-    def _image(self, message_index: int, pointer: Pointer, source: Json, beside: tuple[str, ...]) -> None:
+    def _image(self, pointer: Pointer, source: Json, beside: tuple[str, ...]) -> None:
         holder = (*pointer, "source")
         kind = source.get("type") if isinstance(source, dict) else None
         if not isinstance(source, dict) or kind not in ("base64", "url", "file"):
@@ -223,7 +223,6 @@ class _Blocks:
                 pointer=(*holder, member),
                 part=pointer,
                 source=text,
-                message_index=message_index,
                 form=ImageForm.BASE64 if kind == "base64" else ImageForm.BASE64_SOURCE,
                 media_type=fields.string(source.get("media_type")),
                 foreign_fields=beside,

@@ -55,14 +55,14 @@ class InputReader:
 
     def _object(self, pointer: Pointer, value: JsonObject) -> None:
         if "role" in value:
-            read_message(self.parts, self.messages, pointer, value)
+            read_message(self.parts, pointer, value)
             self.messages += 1
             return
         self.prompts += 1
         if "content" in value:
-            self.parts.content(self.messages, (*pointer, "content"), value["content"])
+            self.parts.content((*pointer, "content"), value["content"])
         elif "type" in value or "image_url" in value:
-            self.parts.part(self.messages, pointer, value)
+            self.parts.part(pointer, value)
         else:
             self._members(pointer, value)
 
@@ -78,9 +78,7 @@ class InputReader:
         """An image whose source stands alone, as a string. Raises InvalidRequest."""
         if not isinstance(source, str | LongString) or not source:
             raise InvalidRequest("A data URL, base64 or an http(s) address is expected.", part=dotted(pointer))
-        self.parts.images.append(
-            ImagePart(pointer, pointer, source, self.messages, form=ImageForm.EITHER, is_fixed=True)
-        )
+        self.parts.images.append(ImagePart(pointer, pointer, source, form=ImageForm.EITHER, is_fixed=True))
 
     def clip(self, pointer: Pointer, source: Json, kind: MediumKind) -> None:
         """A video or sound whose source stands alone, as a string. Raises InvalidRequest."""

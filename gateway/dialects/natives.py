@@ -67,7 +67,6 @@ def _object(
             (*pointer, "url"),
             pointer,
             source,
-            reader.messages,
             detail=string(item.get("detail")),
             foreign_fields=tuple(beside),
             form=ImageForm.EITHER,

@@ -46,7 +46,7 @@ class OpenAIChat:
         if not isinstance(messages, list):
             raise InvalidRequest("A list of messages is expected.", part="messages")
         for index, message in enumerate(messages):
-            read_message(reader, index, ("messages", index), message)
+            read_message(reader, ("messages", index), message)
         reader.text_bytes += sum(json_bytes(tree[key]) for key in ("tools", "functions") if tree.get(key))
         stream = fields.flag(tree, "stream")
         options = tree.get("stream_options")
@@ -108,11 +108,11 @@ def _said(at: Pointer, holder: JsonObject, channel: str, *, whole: bool) -> Iter
             yield AnswerText(place, f"{channel}.call.{number(called.get('index'))}", whole)
 
 
-def read_message(reader: PartReader, index: int, pointer: Pointer, message: Json) -> None:
-    """One message of a conversation, the ``index``-th. Raises InvalidRequest."""
+def read_message(reader: PartReader, pointer: Pointer, message: Json) -> None:
+    """One message of a conversation. Raises InvalidRequest."""
     if not isinstance(message, dict):
         raise InvalidRequest("A message is an object.", part=dotted(pointer))
-    reader.content(index, (*pointer, "content"), message.get("content"))
+    reader.content((*pointer, "content"), message.get("content"))
     for key in _MESSAGE_TEXTS:
         if key in message:
             reader.text(message[key])

@@ -184,7 +184,7 @@ def _read_item(reader: PartReader, index: int, item: JsonObject) -> None:
     _check_part(reader, pointer, item)
     # A part where an item should be: whatever the engine makes of it, it is read.
     if fields.string(item.get("type")) in _PART_TYPES:
-        reader.part(index, pointer, item)
+        reader.part(pointer, item)
         return
     for key in _ITEM_TEXTS:
         if key in item:
@@ -194,9 +194,9 @@ def _read_item(reader: PartReader, index: int, item: JsonObject) -> None:
         for at, part in _parts_of((*pointer, key), content):
             _check_part(reader, at, part)
         if isinstance(content, dict):
-            reader.part(index, (*pointer, key), content)
+            reader.part((*pointer, key), content)
         else:
-            reader.content(index, (*pointer, key), content)
+            reader.content((*pointer, key), content)
 
 
 def _parts_of(pointer: Pointer, content: Json) -> list[tuple[Pointer, Json]]:

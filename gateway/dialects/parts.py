@@ -49,17 +49,17 @@ class PartReader:
         """Count a string; anything else is no text."""
         self.text_bytes += text_bytes(value)
 
-    def content(self, message_index: int, pointer: Pointer, content: Json) -> None:
+    def content(self, pointer: Pointer, content: Json) -> None:
         """A string or a list of parts. Raises InvalidRequest."""
         if isinstance(content, list):
             for part_index, part in enumerate(content):
-                self.part(message_index, (*pointer, part_index), part)
+                self.part((*pointer, part_index), part)
         elif content is None or isinstance(content, str | LongString):
             self.text(content)
         else:
             raise InvalidRequest("Content is a string or a list of parts.", part=dotted(pointer))
 
-    def part(self, message_index: int, pointer: Pointer, part: Json) -> None:
+    def part(self, pointer: Pointer, part: Json) -> None:
         """One part. Raises InvalidRequest."""
         if isinstance(part, str | LongString):
             self.text(part)
@@ -72,7 +72,7 @@ class PartReader:
         if kind in foreign.PART_TYPES or (kind is None and not foreign.PART_TYPES.isdisjoint(part)):
             raise InvalidRequest("Parts that carry an engine's own tensors are not accepted.", part=dotted(pointer))
         if kind in self.image_types or (kind is None and "image_url" in part):
-            self._image(message_index, pointer, part)
+            self._image(pointer, part)
             return
         self.foreign_fields += [(*pointer, key) for key in engine_fields(part, foreign.PART)]
         for key in _TEXT_MEMBERS:
@@ -83,7 +83,7 @@ class PartReader:
                 self.other_media.append(_other_medium((*pointer, key), part.get(key)))
                 self._medium(pointer, key, part.get(key))
 
-    def _image(self, message_index: int, pointer: Pointer, part: JsonObject) -> None:
+    def _image(self, pointer: Pointer, part: JsonObject) -> None:
         holder = (*pointer, "image_url")
         value = part.get("image_url")
         beside = engine_fields(part, foreign.PART)
@@ -101,7 +101,6 @@ class PartReader:
                 pointer=(*holder, "url") if is_object else holder,
                 part=pointer,
                 source=source,
-                message_index=message_index,
                 detail=string(detail),
                 wrap=self.one_form and not is_object,
                 retype=self.one_form and part.get("type") != "image_url",

@@ -194,9 +194,9 @@ def _part(index: int, facts: SourceFacts | None, detail: str | None) -> ImagePar
     """An image that is spelled in as many bytes as its file takes in base64; one with an address in a few."""
     pointer = ("messages", 0, "content", index, "image_url", "url")
     if facts is None or facts.remote:
-        return ImagePart(pointer, pointer[:4], "https://replayed.invalid/", 0, detail)
+        return ImagePart(pointer, pointer[:4], "https://replayed.invalid/", detail)
     spelled = LongString(Span(0, -(-facts.byte_count // 3) * 4), has_escapes=False)
-    return ImagePart(pointer, pointer[:4], spelled, 0, detail)
+    return ImagePart(pointer, pointer[:4], spelled, detail)
 
 
 def served_as(book: ModelBook, model: str | None, line: Exchange) -> ServedModel:

@@ -78,7 +78,6 @@ class ImagePart:
     pointer: Pointer
     part: Pointer
     source: str | LongString
-    message_index: int
     detail: str | None = None
     wrap: bool = False
     retype: bool = False

@@ -90,7 +90,6 @@ def test_both_sources_say_how_they_are_to_be_delivered() -> None:
         pointer=("messages", 0, "content", 0, "source", "data"),
         part=("messages", 0, "content", 0),
         source="iVBORw0KGgo=",
-        message_index=0,
         form=ImageForm.BASE64,
         media_type="image/jpg",
     )
@@ -121,7 +120,7 @@ def test_images_planted_are_images_found_in_order(plan: list[list[str]]) -> None
                 planted.append((name, index))
         messages.append({"role": "user", "content": content})
     call = read(messages=messages)
-    assert [(each.source, each.message_index) for each in call.images] == planted
+    assert [(each.source, each.pointer[1]) for each in call.images] == planted
 
 
 def test_text_counts_wherever_a_template_prints_it() -> None:

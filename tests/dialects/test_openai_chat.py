@@ -87,7 +87,7 @@ def test_images_planted_are_images_found_in_order(plan: list[list[str]]) -> None
                 planted.append((url, index))
         messages.append({"role": "tool", "content": content})
     call = read(messages=messages)
-    assert [(each.source, each.message_index) for each in call.images] == planted
+    assert [(each.source, each.pointer[1]) for each in call.images] == planted
     for each in call.images:
         value: Any = {"messages": messages}
         for step in each.pointer:

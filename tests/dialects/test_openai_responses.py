@@ -93,7 +93,7 @@ def test_images_planted_are_images_found_in_order(plan: list[str]) -> None:
         if place is not None:
             planted.append((url, index, f"input.{index}.{place}.image_url"))
     call = read(items)
-    assert [(each.source, each.message_index, each.name) for each in call.images] == planted
+    assert [(each.source, each.pointer[1], each.name) for each in call.images] == planted
     assert all(not each.wrap and not each.retype for each in call.images)
     assert call.message_count == len(items)
 

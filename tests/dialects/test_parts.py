@@ -20,9 +20,9 @@ def reader(*, one_form: bool = False) -> PartReader:
 
 def image_of(part: dict[str, Any], *, one_form: bool = False) -> ImagePart:
     found = reader(one_form=one_form)
-    found.content(3, AT, [part])
+    found.content(AT, [part])
     (image,) = found.images
-    assert (image.part, image.message_index, image.form) == ((*AT, 0), 3, ImageForm.DATA_URL)
+    assert (image.part, image.form) == ((*AT, 0), ImageForm.DATA_URL)
     return image
 
 
@@ -48,9 +48,9 @@ def test_a_source_in_an_object_is_found_where_it_is() -> None:
 def test_text_and_other_media_are_noted() -> None:
     found = reader()
     long = LongString(Span(0, 700), has_escapes=False, text_byte_count=690)
-    found.content(0, AT, "four")
-    found.content(0, AT, None)
-    found.content(0, AT, ["é", long, {"type": "refusal", "refusal": "no"}, {"type": "file", "file": {"file_id": "f"}}])
+    found.content(AT, "four")
+    found.content(AT, None)
+    found.content(AT, ["é", long, {"type": "refusal", "refusal": "no"}, {"type": "file", "file": {"file_id": "f"}}])
     assert found.text_bytes == 4 + 2 + 690 + 2
     assert found.other_media == [OtherMedium("input.3.content.3.file", is_inline=True)]
 
@@ -74,5 +74,5 @@ def test_an_engines_fields_are_noted_beside_and_inside() -> None:
 )
 def test_what_is_misshapen_is_named(content: Any, part: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        reader().content(3, AT, content)
+        reader().content(AT, content)
     assert raised.value.part == part

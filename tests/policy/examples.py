@@ -59,7 +59,7 @@ def policy(**values: Any) -> EffectivePolicy:
 
 def part(index: int = 0, source: str | LongString = "data:image/png;base64,AAAA") -> ImagePart:
     pointer = ("messages", 0, "content", index, "image_url", "url")
-    return ImagePart(pointer, pointer[:4], source, message_index=0)
+    return ImagePart(pointer, pointer[:4], source)
 
 
 def long_source(byte_count: int) -> LongString:

@@ -162,7 +162,7 @@ def test_bare_base64_stays_bare_and_gets_its_true_type(data: str, declared: dict
     source = {**declared, "type": "base64", "data": data, "more": 1}
     body = {"messages": [{"content": [{"type": "image", "source": source, "cache_control": {}}]}]}
     at = ("messages", 0, "content", 0)
-    image = ImagePart((*at, "source", "data"), at, data, 0, form=ImageForm.BASE64)
+    image = ImagePart((*at, "source", "data"), at, data, form=ImageForm.BASE64)
     (block,) = written(body, (image, MADE))["messages"][0]["content"]
     assert block["cache_control"] == {}
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "AA==", "more": 1}
@@ -172,7 +172,7 @@ def test_bare_base64_stays_bare_and_gets_its_true_type(data: str, declared: dict
 def test_an_address_gives_way_to_a_base64_source(url: str) -> None:
     body = {"messages": [{"content": [{"type": "image", "source": {"type": "url", "url": url}, "cache_control": {}}]}]}
     at = ("messages", 0, "content", 0)
-    image = ImagePart((*at, "source", "url"), at, url, 0, form=ImageForm.BASE64_SOURCE)
+    image = ImagePart((*at, "source", "url"), at, url, form=ImageForm.BASE64_SOURCE)
     (block,) = written(body, (image, MADE))["messages"][0]["content"]
     assert block["cache_control"] == {}
     assert block["source"] == {"type": "base64", "media_type": "image/png", "data": "AA=="}

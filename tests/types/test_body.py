@@ -11,7 +11,7 @@ counts = st.integers(min_value=0, max_value=1_000_000)
 
 
 def test_an_image_is_named_by_its_place() -> None:
-    image = ImagePart(pointer=("messages", 0), part=("messages",), source="x", message_index=0)
+    image = ImagePart(pointer=("messages", 0), part=("messages",), source="x")
     assert image.name == "messages.0"
 
 
