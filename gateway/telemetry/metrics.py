@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -72,8 +72,8 @@ class Metrics:
     """The values of all declared metrics. ``render`` is called in the admin thread.
 
     Counters and histograms are updated by the loop as exchanges end, and only by it, so plain numbers suffice; a scrape
-    that reads in between sees one exchange half counted, never a wrong number. The library keeps the registry and the
-    exposition format. Every gauge is read when scraped, from the sampler that ``app`` gives.
+    that reads in between sees a batch of them half counted, never a wrong number. The library keeps the registry and
+    the exposition format. Every gauge is read when scraped, from the sampler that ``app`` gives.
     """
 
     def __init__(self) -> None:
@@ -119,17 +119,10 @@ class Metrics:
         counts = self._histograms[(name, *labels)] = _Counts(self._declared[name].buckets)
         return counts
 
-    def observe_rows(self, name: str, rows: Iterable[Mapping[str, float]]) -> None:
-        """``observe`` for a histogram with one label: each row has values by their label.
-
-        Most rows of a batch have the same labels, so that all values of one are put in together.
-        """
-        alike: dict[tuple[str, ...], list[Iterable[float]]] = {}
-        for row in rows:
-            alike.setdefault(tuple(row), []).append(row.values())
-        for labels, values in alike.items():
-            for label, column in zip(labels, zip(*values, strict=True), strict=True):
-                (self._histograms.get((name, label)) or self._begun(name, label)).observe_all(column)
+    def observe_all(self, name: str, values: Sequence[float], *labels: str) -> None:
+        """``observe`` for many values of one series; without any it does not begin."""
+        if values:
+            (self._histograms.get((name, *labels)) or self._begun(name, *labels)).observe_all(values)
 
     def exemplify(self, name: str, value: float, *labels: str, trace_id: str) -> None:
         """Name the trace behind a value that was observed just now; the newest of each bucket is told (OpenMetrics)."""

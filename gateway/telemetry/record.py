@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from gateway.errors import (
     BackendLost,
@@ -62,12 +63,38 @@ def image_bucket(images: int) -> str:
     return "2-4" if images <= 4 else "5+"
 
 
+class _Ended(NamedTuple):
+    """One exchange, and its seconds by stage."""
+
+    exchange: ExchangeRecord
+    stages: dict[str, float]
+
+
+class _Kind(NamedTuple):
+    """What decides where an exchange counts. Those of a batch that share it are counted together."""
+
+    dialect: str
+    outcome: str
+    code: str | None
+    rule: str | None
+    tenant: str | None
+    stream: bool
+    backend: str | None
+    engine: str | None
+    decision_reason: str | None
+    family: str | None
+    images: int
+    is_remote: bool
+    stages: tuple[str, ...]
+
+
 class ExchangeRecorder:
     """Implements the journey's Recorder port. ``is_tenant`` tells which tenant names are configured.
 
     ``later`` defers ``flush`` (a loop's ``call_later``), so that records are counted in batches: between two requests
-    the code is cold and costs three times as much. A scrape flushes first, so nothing it shows is late. ``traced`` is
-    given every exchange and the wall clock at its end, where spans are made. ``recent`` remembers each for a while.
+    the code is cold and costs three times as much, and most of a batch are of one kind. A scrape flushes first, so
+    nothing it shows is late. ``traced`` is given every exchange and the wall clock at its end, where spans are made.
+    ``recent`` remembers each for a while.
     """
 
     def __init__(
@@ -97,54 +124,78 @@ class ExchangeRecorder:
     def flush(self) -> None:
         """Count what waits. Safe in any thread: the loop does it in its time, the admin thread before a scrape."""
         with self._flushing:
-            stages: list[dict[str, float]] = []
+            alike: dict[_Kind, list[_Ended]] = {}
             try:
                 while self._waiting:
                     time_s, exchange = self._waiting.popleft()
-                    totals = stage_totals(exchange.stages)
-                    stages.append(totals)
-                    self._count(exchange, totals)
-                    line = access_line(exchange, time_s, totals)
+                    ended = _Ended(exchange, stage_totals(exchange.stages))
+                    alike.setdefault(_kind_of(ended), []).append(ended)
+                    line = access_line(exchange, time_s, ended.stages)
                     self._log.access(line)
                     self.recent.take(time_s, exchange, line)
                     if self._traced is not None:
                         self._traced(time_s, exchange)
             finally:
-                self._metrics.observe_rows("stage_duration_seconds", stages)
+                for kind, these in alike.items():
+                    self._count(kind, these)
 
-    def _count(self, x: ExchangeRecord, stages: dict[str, float]) -> None:
+    def _count(self, kind: _Kind, alike: Sequence[_Ended]) -> None:
+        """Exchanges of one kind: what they have in common is counted once for all of them."""
+        m, these = self._metrics, [ended.exchange for ended in alike]
+        tenant = kind.tenant if kind.tenant is not None and self._is_tenant(kind.tenant) else OTHER
+        m.inc("requests_total", kind.dialect, kind.outcome, by=len(these))
+        m.inc("tenant_requests_total", tenant, _FAILED.get(kind.outcome, kind.outcome), by=len(these))
+        if kind.code is not None:
+            m.inc("errors_total", kind.code, by=len(these))
+        if kind.code in _BUDGET_CODES and "reserve" not in kind.stages:
+            m.inc("tenant_budget_refusals_total", tenant, by=len(these))
+            m.inc("budget_refusals_total", kind.rule or OTHER, by=len(these))
+        self._count_times(kind, alike)
+        self._count_tokens(kind, these, tenant)
+        if kind.backend is not None:
+            m.inc("upstream_requests_total", kind.backend, upstream_result(kind.outcome, kind.code), by=len(these))
+            if kind.decision_reason is not None:
+                m.inc("route_decisions_total", kind.decision_reason, by=len(these))
+        for x in these:
+            if kind.images:
+                self._count_images(x)
+            if x.clips:
+                self._count_clips(x)
+            if x.stripped_fields:
+                m.inc("stripped_fields_total", by=len(x.stripped_fields))
+            if x.backend is not None and (kind.images or x.clips or x.exact_prefix_tokens is not None):
+                self._count_held(x)
+            if x.retry_reasons or x.legs or x.stranded is not None:
+                self._count_detours(x)
+
+    def _count_times(self, kind: _Kind, alike: Sequence[_Ended]) -> None:
+        """Durations of the whole, of each stage, and of what is ours of them."""
         m = self._metrics
-        tenant = x.tenant if x.tenant is not None and self._is_tenant(x.tenant) else OTHER
-        m.inc("requests_total", x.dialect, x.outcome)
-        m.inc("tenant_requests_total", tenant, _FAILED.get(x.outcome, x.outcome))
-        if x.code is not None:
-            m.inc("errors_total", x.code)
-        ended = x.ended_s if x.ended_s is not None else x.started_s
-        if x.dialect not in _ONLY_REFUSED:
-            stream = "true" if x.stream else "false"
-            m.observe("request_duration_seconds", ended - x.started_s, x.dialect, stream)
+        columns = list(zip(*[ended.stages.values() for ended in alike], strict=True))
+        for stage, column in zip(kind.stages, columns, strict=True):
+            m.observe_all("stage_duration_seconds", column, stage)
+            if stage == "forward" and kind.backend is not None and kind.engine is not None:
+                m.observe_all("upstream_ttft_seconds", column, kind.engine)
+        not_ours = _NOT_OURS_REMOTE if kind.is_remote else _NOT_OURS
+        ours = [column for stage, column in zip(kind.stages, columns, strict=True) if stage not in not_ours]
+        spent = [sum(row) for row in zip(*ours, strict=True)] if ours else [0.0] * len(alike)
+        m.observe_all("overhead_seconds", spent, image_bucket(kind.images))
+        these = [ended.exchange for ended in alike]
+        if kind.dialect not in _ONLY_REFUSED:
+            stream = "true" if kind.stream else "false"
+            taken = [(x.started_s if x.ended_s is None else x.ended_s) - x.started_s for x in these]
+            self._observe_traced("request_duration_seconds", taken, these, kind.dialect, stream)
+        if kind.stream:  # of any other answer the whole duration says as much
+            begun = [x for x in these if x.first_byte_s is not None]
+            waits = [x.first_byte_s - x.started_s for x in begun if x.first_byte_s is not None]
+            self._observe_traced("time_to_first_byte_seconds", waits, begun, kind.dialect)
+
+    def _observe_traced(self, name: str, values: Sequence[float], of: Sequence[ExchangeRecord], *labels: str) -> None:
+        """Each value, and the trace behind it where there is one."""
+        self._metrics.observe_all(name, values, *labels)
+        for x, value in zip(of, values, strict=True):
             if x.trace_id is not None:
-                m.exemplify("request_duration_seconds", ended - x.started_s, x.dialect, stream, trace_id=x.trace_id)
-        if x.first_byte_s is not None and x.stream:  # of any other answer the whole duration says as much
-            m.observe("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect)
-            if x.trace_id is not None:
-                m.exemplify("time_to_first_byte_seconds", x.first_byte_s - x.started_s, x.dialect, trace_id=x.trace_id)
-        images = x.images
-        not_ours = _NOT_OURS_REMOTE if Change.REMOTE.value in x.changes else _NOT_OURS
-        m.observe(
-            "overhead_seconds", sum([s for stage, s in stages.items() if stage not in not_ours]), image_bucket(images)
-        )
-        if images:
-            self._count_images(x)
-        if x.clips:
-            self._count_clips(x)
-        if x.stripped_fields:
-            m.inc("stripped_fields_total", by=len(x.stripped_fields))
-        if x.code in _BUDGET_CODES and "reserve" not in stages:
-            m.inc("tenant_budget_refusals_total", tenant)
-            m.inc("budget_refusals_total", x.rule or OTHER)
-        self._count_tokens(x, tenant)
-        self._count_upstream(x, stages.get("forward"))
+                self._metrics.exemplify(name, value, *labels, trace_id=x.trace_id)
 
     def _count_images(self, x: ExchangeRecord) -> None:
         m = self._metrics
@@ -188,32 +239,46 @@ class ExchangeRecorder:
                 estimated=expected, actual=actual,
             )  # fmt: skip
 
-    def _count_tokens(self, x: ExchangeRecord, tenant: str) -> None:
+    def _count_tokens(self, kind: _Kind, these: Sequence[ExchangeRecord], tenant: str) -> None:
         m = self._metrics
-        if x.estimate is not None:
-            m.inc("estimated_tokens_total", "text", by=x.estimate.text_tokens)
-            m.inc("estimated_tokens_total", "image", by=x.estimate.image_tokens)
-            if x.estimate.video_tokens:
-                m.inc("estimated_tokens_total", "video", by=x.estimate.video_tokens)
-            m.inc("estimated_tokens_total", "output", by=x.estimate.output_tokens)
-        if x.usage is None:
-            if x.outcome == "ok" and x.estimate is not None:
-                m.inc("unverified_total", x.dialect)
+        estimates = [x.estimate for x in these if x.estimate is not None]
+        if estimates:
+            m.inc("estimated_tokens_total", "text", by=sum([e.text_tokens for e in estimates]))
+            m.inc("estimated_tokens_total", "image", by=sum([e.image_tokens for e in estimates]))
+            if any(video := [e.video_tokens for e in estimates]):
+                m.inc("estimated_tokens_total", "video", by=sum(video))
+            m.inc("estimated_tokens_total", "output", by=sum([e.output_tokens for e in estimates]))
+        usages = [x.usage for x in these if x.usage is not None]
+        if len(usages) < len(these) and kind.outcome == "ok":
+            unverified = [x for x in these if x.usage is None and x.estimate is not None]
+            if unverified:
+                m.inc("unverified_total", kind.dialect, by=len(unverified))
+        if not usages:
             return
-        m.inc("tokens_total", tenant, "prompt", by=x.usage.prompt_tokens)
-        m.inc("tokens_total", tenant, "completion", by=x.usage.completion_tokens)
-        if x.usage.cached_tokens:
-            m.inc("tokens_total", tenant, "cached", by=x.usage.cached_tokens)
-        if x.estimate is None or x.family is None:
-            return
-        if x.estimate.prompt_tokens:
-            m.observe("estimate_ratio", x.usage.prompt_tokens / x.estimate.prompt_tokens, x.family)
-        self._count_drift(x, x.family, x.estimate.image_tokens)
-        if x.text_agrees is False:
-            self._log.limited(
-                "warning", "text_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
-                estimated=x.estimate.prompt_tokens, actual=x.usage.prompt_tokens,
-            )  # fmt: skip
+        m.inc("tokens_total", tenant, "prompt", by=sum([usage.prompt_tokens for usage in usages]))
+        m.inc("tokens_total", tenant, "completion", by=sum([usage.completion_tokens for usage in usages]))
+        if any(cached := [usage.cached_tokens or 0 for usage in usages]):
+            m.inc("tokens_total", tenant, "cached", by=sum(cached))
+        if kind.family is not None:
+            self._compare(kind.family, these)
+
+    def _compare(self, family: str, these: Sequence[ExchangeRecord]) -> None:
+        """Estimates against what engines say."""
+        ratios = []
+        for x in these:
+            if x.estimate is None or x.usage is None:
+                continue
+            estimated = x.estimate.prompt_tokens
+            if estimated:
+                ratios.append(x.usage.prompt_tokens / estimated)
+            if x.usage.image_tokens is not None or x.drift_finding is not None:
+                self._count_drift(x, family, x.estimate.image_tokens)
+            if x.text_agrees is False:
+                self._log.limited(
+                    "warning", "text_token_drift", model=x.model, backend=x.backend, request_id=x.request_id,
+                    estimated=estimated, actual=x.usage.prompt_tokens,
+                )  # fmt: skip
+        self._metrics.observe_all("estimate_ratio", ratios, family)
 
     def _count_drift(self, x: ExchangeRecord, family: str, estimated: int) -> None:
         """A deviation is counted each time, told in full when it shows something new, and rarely otherwise."""
@@ -233,7 +298,7 @@ class ExchangeRecorder:
                 estimated=expected, actual=actual,
             )  # fmt: skip
 
-    def _count_upstream(self, x: ExchangeRecord, forward_s: float | None) -> None:
+    def _count_detours(self, x: ExchangeRecord) -> None:
         m = self._metrics
         for reason in x.retry_reasons if x.stranded is None else x.retry_reasons[:-1]:
             m.inc("upstream_retries_total", reason)
@@ -241,11 +306,10 @@ class ExchangeRecorder:
             m.inc("legs_total", role, end, by=count)
         if x.stranded is not None:
             m.inc("upstream_stranded_total", x.stranded)
-        if x.backend is None:
-            return
-        m.inc("upstream_requests_total", x.backend, upstream_result(x.outcome, x.code))
-        if x.decision_reason is not None:
-            m.inc("route_decisions_total", x.decision_reason)
+
+    def _count_held(self, x: ExchangeRecord) -> None:
+        """How much of it was known to be on its backend."""
+        m = self._metrics
         images = x.images
         images += sum(count for (kind, _), count in x.clips.items() if kind == MediumKind.VIDEO)
         if images:
@@ -253,8 +317,25 @@ class ExchangeRecorder:
             m.inc("affinity_hits_total", by=x.images_known)
         if x.exact_prefix_tokens is not None:
             m.inc("exact_prefixes_total", _compared(x.exact_prefix_tokens, x.usage))
-        if forward_s is not None and x.engine is not None:
-            m.observe("upstream_ttft_seconds", forward_s, x.engine)
+
+
+def _kind_of(ended: _Ended) -> _Kind:
+    x = ended.exchange
+    return _Kind(
+        x.dialect,
+        x.outcome,
+        x.code,
+        x.rule,
+        x.tenant,
+        x.stream,
+        x.backend,
+        x.engine,
+        x.decision_reason,
+        x.family,
+        x.images,
+        Change.REMOTE.value in x.changes,
+        tuple(ended.stages),
+    )
 
 
 def _compared(expected_tokens: int, usage: Usage | None) -> str:

@@ -46,17 +46,24 @@ def test_a_scraper_reads_every_metric_with_its_help_and_type() -> None:
     assert "_created" not in text
 
 
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.floats(0, 100)), max_size=60))
-def test_values_put_in_together_count_as_each_by_itself(rows: list[dict[str, float]]) -> None:
+@given(st.lists(st.floats(0, 100), max_size=60))
+def test_values_put_in_together_count_as_each_by_itself(values: list[float]) -> None:
     """Values on a bound, too: they belong below it."""
     bounds = next(each.buckets for each in DECLARATIONS if each.name == "stage_duration_seconds")
-    rows += [{"a": bound} for bound in bounds] * 2
     together, apart = Metrics(), Metrics()
-    together.observe_rows("stage_duration_seconds", rows)
-    for row in rows:
-        for label, value in row.items():
-            apart.observe("stage_duration_seconds", value, label)
+    for some in (values, [*values, *bounds, *bounds]):
+        together.observe_all("stage_duration_seconds", some, "read")
+        for value in some:
+            apart.observe("stage_duration_seconds", value, "read")
     assert told(together) == pytest.approx(told(apart))
+
+
+def test_a_series_begins_with_its_first_value() -> None:
+    metrics = Metrics()
+    metrics.observe_all("stage_duration_seconds", [], "read")
+    assert not told(metrics)
+    with pytest.raises(ValueError, match="labels"):
+        metrics.observe_all("stage_duration_seconds", [1.0], "read", "more")
 
 
 def told(metrics: Metrics) -> dict[str, float]:
