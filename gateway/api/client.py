@@ -129,7 +129,8 @@ class HttpClient:
         response = Relayed(status, told, content_length, waits=not is_event_stream)
         if is_event_stream:
             self._boundary = EventBoundary()
-        if self._is_closing():
+        if self._is_closing() or not self._request.content.is_eof():
+            # What is left of a body that was answered before its end is not worth its way here.
             response.force_close()
         self._response = response
         await response.prepare(self._request)

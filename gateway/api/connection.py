@@ -89,6 +89,7 @@ class Connection(ReadsWhereHeld, web.RequestHandler):
 
     async def _linger(self, payload: StreamReader) -> None:
         """Read for a while what is left of a body: who still sends does not hear an answer that ends its connection."""
+        await asyncio.sleep(0)  # who read it until now was cancelled, and lets go of it in the loop's next turn
         with contextlib.suppress(TimeoutError, web.RequestPayloadError):
             async with asyncio.timeout(self._lingering_time):
                 while not payload.is_eof() and not self._force_close:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -51,6 +52,33 @@ async def test_a_body_whose_framing_breaks_is_refused_at_once_and_once(begun: by
         await wire.send(b"ZZ\r\n{}\r\n0\r\n\r\n")
         answer = await wire.answer()
         assert (answer.status, answer.json()["error"]["code"]) == (400, "malformed")
+        assert await wire.rest() == b""
+
+
+async def test_an_answer_before_the_bodys_end_waits_for_the_rest_of_it() -> None:
+    """Its client still sends; a connection that is closed at once may be reset before the answer is read. Who read the
+    body has been cancelled this moment, as the upload to a backend is that answers early."""
+    clients: list[HttpClient] = []
+
+    async def early(client: HttpClient) -> None:
+        clients.append(client)
+        await client.chunk()
+        reading = asyncio.create_task(client.chunk())
+        await asyncio.sleep(0)
+        reading.cancel()
+        await client.start(413, (), 3)
+        await client.write(b"big")
+        await client.finish()
+
+    async with serving(early) as (state, wire):
+        await wire.send(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n" + b"x" * 60)
+        answer = await wire.answer()
+        assert (answer.status, answer.body, answer.headers["connection"]) == (413, b"big", "close")
+        await until(lambda: bool(state.ended))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert not clients[0].left
+        await wire.send(b"x" * 40)
         assert await wire.rest() == b""
 
 
