@@ -18,7 +18,7 @@ from typing import cast
 import msgspec
 
 from benchmarks.timing import Options, machine_facts
-from gateway.cli.simulated import Read, chart_of, report
+from gateway.cli.simulate_report import Read, chart_of, report
 from gateway.config.policies import load_policies
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog

@@ -26,7 +26,7 @@ COMMANDS = {
     "logs": ("logs", "logs"),
     "top": ("top.command", "top"),
     "hash-key": ("keys", "hash_key_command"),
-    "engine-sim": ("simulator", "engine_sim"),
+    "engine-sim": ("engine_sim", "engine_sim"),
 }
 # It has flags of its own, which are not read here.
 _HANDED_ON = {

@@ -1,4 +1,4 @@
-"""Commands that look and tell: ``check``, ``doctor``, ``explain``.
+"""Commands that look and tell: ``doctor``, ``explain``.
 
 Decided here: what is looked at and how it is shown. Nothing here changes anything; an engine gets probes, and from
 ``doctor`` a handful of generated pictures (``trial``).

@@ -18,7 +18,7 @@ from gateway.cli.estimate import load_policy_set
 from gateway.cli.logfile import MOST_LINE_BYTES, opened
 from gateway.cli.output import fail, say, show_json
 from gateway.cli.serve import settings_from
-from gateway.cli.simulated import Read, chart, report, shadow_report, show, show_shadow
+from gateway.cli.simulate_report import Read, chart, report, shadow_report, show, show_shadow
 from gateway.models.book import ModelBook
 from gateway.policy.policyset import PolicySet
 from gateway.replay.line import BadLine, Exchange, read_line

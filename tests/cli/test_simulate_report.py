@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.simulated import Read, chart, report
+from gateway.cli.simulate_report import Read, chart, report
 from gateway.replay.run import Outcome
 from gateway.replay.tally import Prices, Tally
 
