@@ -196,7 +196,7 @@ def has_default(field: dataclasses.Field[Any]) -> bool:
 def _default(field: dataclasses.Field[Any], path: str) -> str:
     if not has_default(field):
         return f"none, e.g. `{EXAMPLES[path]}`"
-    value = field.default
+    value: Any = field.default
     if field.metadata["unit"] == "bytes":
         power = next(power for power in (30, 20, 10, 0) if value % (1 << power) == 0)
         return f"`{value >> power}{ {30: 'GiB', 20: 'MiB', 10: 'KiB', 0: ''}[power] }`"

@@ -93,7 +93,7 @@ def _refused_fields(effective: EffectivePolicy, call: Call) -> list[GatewayError
     actions = effective.engine_fields
     return [
         NotPermitted(
-            f"The field {pointer[-1]} belongs to an engine's inside and is not accepted here.",
+            f"The field {pointer[-1]} is internal to engines and is not accepted here.",
             part=dotted(pointer),
             rule="engine_fields",
         )
