@@ -183,6 +183,11 @@ def test_server_timing_has_every_stage_once() -> None:
     assert server_timing([]) == ""
 
 
+def test_server_timing_is_cut_to_hundredths_however_long_a_stage_took() -> None:
+    taken = [("a", 0.0), ("b", 0.000019), ("c", 0.0012345), ("d", 0.0099999), ("e", 0.0100001), ("f", 12.3456789)]
+    assert server_timing(taken) == "a;dur=0.0, b;dur=0.01, c;dur=1.23, d;dur=9.99, e;dur=10.0, f;dur=12345.67"
+
+
 def described(known: ExchangeRecord, *backend: tuple[str, str]) -> HeaderList:
     return response_headers(known, DECISION, backend)
 
