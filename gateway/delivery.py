@@ -15,7 +15,6 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.errors import BackendUnreachable, NoBackend, NotTaken
-from gateway.policy.effective import FieldAction
 from gateway.ports import Account, PrepareJob, SourceRef, UpstreamRequest, UpstreamResponse
 from gateway.quota.claim import Used
 from gateway.routing.ask import Decision
@@ -246,9 +245,9 @@ def _settle(trip: Trip, view: BackendView, response: UpstreamResponse, tail: byt
 
 def _is_counted_whole(trip: Trip) -> bool:
     """Whether the engine counted what we did: not what it had kept too, other media, or under the client's settings."""
-    call, actions = trip.call, trip.policy.engine_fields
+    call = trip.call
     if call.is_continued or call.other_media or not call.is_chat:
         return False
-    if any(actions.action(str(pointer[-1])) is FieldAction.ALLOW for pointer in call.foreign_fields):
+    if trip.policy.engine_fields.allows_any(call.foreign_fields):
         return False
     return len(trip.plans) == len(call.images)

@@ -6,11 +6,11 @@ defaults and ranges (`rules`), and when they are compared with a request (`check
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.types import Fidelity, ImageFormat, OutputFormat, Size, TaskName, TenantId
+from gateway.types import Fidelity, ImageFormat, OutputFormat, Pointer, Size, TaskName, TenantId
 
 
 class Mode(StrEnum):
@@ -204,6 +204,10 @@ class EngineFields:
 
     def action(self, field: str) -> FieldAction:
         return dict(self.named).get(field, self.others) if self.named else self.others
+
+    def allows_any(self, places: Iterable[Pointer]) -> bool:
+        """Whether any of the fields at these places goes on: what an engine makes of one, nobody here can tell."""
+        return any(self.action(str(place[-1])) is FieldAction.ALLOW for place in places)
 
 
 class Urgency(StrEnum):

@@ -8,11 +8,11 @@ end, a stream event by event. Not decided here: which numbers are coordinates (`
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gateway.dialects import Dialect
+from gateway.dialects.sse import BOUNDARY, DATA
 from gateway.errors import GatewayError, InvalidRequest
 from gateway.models.book import ServedModel
 from gateway.models.grounding import CoordinateForm, CoordinateText, Frame, mapped
@@ -28,8 +28,6 @@ MEMBER = "vlmgw"
 _USAGE_PLACES: tuple[tuple[str, ...], ...] = (("usage",), ("response", "usage"), ("message", "usage"))
 # A body or an event beyond this is relayed as it is: no answer of text is so long.
 _MOST_BYTES = 16 * 1024 * 1024
-_BOUNDARY = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
-_DATA = re.compile(rb"(?:^|(?<=[\r\n]))data:[ ]?([^\r\n]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +142,14 @@ class AnswerEditor:
     def _events(self) -> bytes:
         whole = bytes(self._buffer)
         out, at = [], 0
-        for boundary in _BOUNDARY.finditer(whole):
+        for boundary in BOUNDARY.finditer(whole):
             out.append(self._event(whole[at : boundary.end()]))
             at = boundary.end()
         del self._buffer[:at]
         return b"".join(out)
 
     def _event(self, event: bytes) -> bytes:
-        lines = list(_DATA.finditer(event))
+        lines = list(DATA.finditer(event))
         if len(lines) != 1:
             return event
         if lines[0][1].strip() == b"[DONE]":
@@ -209,7 +207,7 @@ class AnswerEditor:
             if channel is None or not channel.holds:
                 continue
             event, pointer = self._last[name]
-            line = next(_DATA.finditer(event))
+            line = next(DATA.finditer(event))
             held: list[Operation] = [SetString(pointer, json.dumps(channel.finish())[1:-1].encode())]
             if pointer[-2:] == ("function", "arguments"):  # clients join these too, and have had them
                 held += [RemoveMember(pointer[:-1], "name"), RemoveMember(pointer[:-2], "id")]

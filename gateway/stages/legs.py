@@ -30,7 +30,6 @@ from gateway.handoff import (
     read_kv_params,
 )
 from gateway.legwork import HelperFailed, LegEnd, Legs
-from gateway.policy.effective import FieldAction
 from gateway.ports import Account, UpstreamRequest, UpstreamResponse
 from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
@@ -121,12 +120,12 @@ async def _encoded(trip: Trip, legs: Legs, operations: Sequence[Operation], prep
 
 def _may_embed(trip: Trip) -> bool:
     """Single pictures only, all of them looked at, none under settings of the client's own."""
-    call, actions = trip.call, trip.policy.engine_fields
+    call = trip.call
     if call.other_media or len(trip.plans) != len(call.images) or any(part.frame for part in call.images):
         return False
     if len({part.part for part in call.images}) != len(call.images):
         return False
-    return all(actions.action(str(at[-1])) is not FieldAction.ALLOW for at in call.foreign_fields)
+    return not trip.policy.engine_fields.allows_any(call.foreign_fields)
 
 
 async def _encode(trip: Trip, legs: Legs, missing: dict[str, int], prepared: Images) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gateway.policy.effective import CacheSalt, EffectivePolicy, FieldAction
+from gateway.policy.effective import CacheSalt, EffectivePolicy
 from gateway.ports import PromptCount
 from gateway.routing.ask import RouteAsk
 from gateway.routing.blocks.lookup import PromptChains
@@ -58,7 +58,7 @@ def naming_blocks(ask: RouteAsk, spoken: Spoken, salt: Callable[[TenantId, str |
 
 def _is_certain(spoken: Spoken) -> bool:
     """Whether the engine will make just these tokens of it: nothing kept by the client's wish, no other media."""
-    call, actions = spoken.call, spoken.policy.engine_fields
+    call = spoken.call
     if not spoken.estimate.exact or call.other_media or call.is_continued:
         return False
-    return not any(actions.action(str(pointer[-1])) is FieldAction.ALLOW for pointer in call.foreign_fields)
+    return not spoken.policy.engine_fields.allows_any(call.foreign_fields)

@@ -14,12 +14,11 @@ import json
 import re
 from dataclasses import replace
 
+from gateway.dialects.sse import BOUNDARY, DATA
 from gateway.policy.effective import EffectivePolicy, StreamUsage
 from gateway.types import Call, HeaderList, JsonObject, Pointer
 
 _DIALECTS = frozenset({"openai_chat", "openai_completions"})
-_BOUNDARY = re.compile(rb"\r\n\r\n|\n\n|\r\r|\n\r\n")
-_DATA = re.compile(rb"(?:^|(?<=[\r\n]))data:[ ]?([^\r\n]*)")
 _COMMENT = re.compile(rb"(?:^|(?<=[\r\n])):[^\r\n]*(?:\r\n|\n|\r)")
 # No event of an engine's is so long; what is goes on as it is.
 _MOST_BYTES = 16 * 1024 * 1024
@@ -56,7 +55,7 @@ class UsageStripper:
         if self._gave_up:
             return chunk
         whole = self._buffer + chunk
-        ends = [match.end() for match in _BOUNDARY.finditer(whole)]
+        ends = [match.end() for match in BOUNDARY.finditer(whole)]
         at = ends[-1] if ends else 0
         self._buffer = whole[at:]
         if len(self._buffer) > _MOST_BYTES:
@@ -91,7 +90,7 @@ def stripper_for(call: Call, status: int, headers: HeaderList) -> UsageStripper 
 
 
 def _is_usage_alone(event: bytes) -> bool:
-    data = _DATA.findall(event)
+    data = DATA.findall(event)
     if len(data) != 1 or b'"usage"' not in data[0]:
         return False
     try:

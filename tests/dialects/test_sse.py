@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.dialects.sse import EventBoundary
+from gateway.dialects.sse import BOUNDARY, DATA, EventBoundary
 from tests.events import Event, events_of
 
 STREAM = (
@@ -74,3 +74,15 @@ def test_boundaries(stream: bytes, expected: bool) -> None:
         piecewise.feed(stream[i : i + 1])
     assert whole.here is expected
     assert piecewise.here is expected
+
+
+@given(st.lists(Lines, max_size=12), Ends)
+def test_whole_events_have_the_data_that_the_standard_reads(lines: list[bytes], end: bytes) -> None:
+    stream = b"".join(line + end for line in lines)
+    at, found = 0, []
+    for boundary in BOUNDARY.finditer(stream):
+        values = DATA.findall(stream[at : boundary.end()])
+        if values:
+            found.append(b"\n".join(values).decode())
+        at = boundary.end()
+    assert found == [event.data for event in events_of(stream)]

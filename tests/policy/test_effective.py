@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from gateway.policy.effective import CacheSalt, Mode, RuleValues
+from gateway.policy.effective import CacheSalt, EngineFields, FieldAction, Mode, RuleValues
 from gateway.policy.rules import RULES
 from tests.policy.examples import BUILTIN, policy
 
@@ -20,3 +20,13 @@ def test_the_built_in_policy_is_the_engines_own_behaviour() -> None:
 
 def test_shadow_follows_the_mode() -> None:
     assert policy(mode=Mode.SHADOW).shadow
+
+
+def test_a_field_goes_on_only_where_it_is_allowed_by_its_own_name() -> None:
+    places = [("cache_salt",), ("messages", 0, "content", 1, "uuid")]
+    assert not EngineFields(FieldAction.STRIP).allows_any(places)
+    assert not EngineFields(FieldAction.ALLOW).allows_any([])
+    assert EngineFields(FieldAction.ALLOW).allows_any(places)
+    named = (("uuid", FieldAction.ALLOW),)
+    assert EngineFields(FieldAction.REJECT, named).allows_any(places)
+    assert not EngineFields(FieldAction.REJECT, named).allows_any(places[:1])
