@@ -129,7 +129,7 @@ class HttpClient:
         response = Relayed(status, told, content_length, waits=not is_event_stream)
         if is_event_stream:
             self._boundary = EventBoundary()
-        if self._is_closing() or not self._request.content.is_eof():
+        if self._is_closing() or self._is_half_read():
             # What is left of a body that was answered before its end is not worth its way here.
             response.force_close()
         self._response = response
@@ -152,6 +152,11 @@ class HttpClient:
         if self._response is not None:
             self._finished = True
             await self._response.write_eof()
+
+    def _is_half_read(self) -> bool:
+        """Whether the request's body has not come to its end, or to one that is none."""
+        content = self._request.content
+        return not content.is_eof() or content.exception() is not None
 
     def _is_unsent(self) -> bool:
         return isinstance(self._response, Relayed) and self._response.is_unsent
@@ -176,7 +181,7 @@ class HttpClient:
                 body=self._dialect.error_body(error, request_id),
                 content_type="application/json",
             )
-            if self._is_closing() or not self._request.content.is_eof():
+            if self._is_closing() or self._is_half_read():
                 # What is left of an unread body is not worth reading, or cannot be trusted.
                 response.force_close()
             await response.prepare(self._request)

@@ -52,6 +52,7 @@ async def test_a_body_whose_framing_breaks_is_refused_at_once_and_once(begun: by
         await wire.send(b"ZZ\r\n{}\r\n0\r\n\r\n")
         answer = await wire.answer()
         assert (answer.status, answer.json()["error"]["code"]) == (400, "malformed")
+        assert answer.headers["connection"] == "close"
         assert await wire.rest() == b""
 
 
