@@ -54,7 +54,7 @@ class Talker(Client, Protocol):
     @property
     def subprotocols(self) -> Sequence[str]: ...
     async def converse(self, other: Socket, lane: Lane) -> None:
-        """Take the upgrade and relay both ways until one side closes."""
+        """Take the upgrade and relay both ways until one side closes. Raises BackendLost, once the client was told."""
         ...
 
 

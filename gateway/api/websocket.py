@@ -21,9 +21,10 @@ from gateway.api.upgrade import Upgraded, check_handshake
 from gateway.errors import BackendLost
 from gateway.talking import Socket
 from gateway.types.paths import Lane
-from gateway.types.websocket import ABNORMAL, GOING_AWAY, NORMAL, Frame, FrameKind, received, told_code
+from gateway.types.websocket import ABNORMAL, GOING_AWAY, INTERNAL, NORMAL, Frame, FrameKind, received, told_code
 
 _CLOSE_TIMEOUT_S = 5.0
+_WORDLESS = frozenset((ABNORMAL, INTERNAL))
 # How long a side that takes nothing more is still listened to.
 _LAST_WORDS_S = 5.0
 
@@ -77,7 +78,10 @@ class WebSocketClient(HttpClient):
 
 
 async def relay(client: Socket, other: Socket, silence_s: float, leaving: Callable[[], Awaitable[None]]) -> None:
-    """Until one side closes, both were silent too long, or it is time to leave; then both are closed."""
+    """Until one side closes, both were silent too long, or it is time to leave; then both are closed.
+
+    Raises BackendLost where the other side was gone without a word.
+    """
     heard = _Heard(asyncio.get_running_loop().time())
     ways = [
         asyncio.create_task(_one_way(client, other, silence_s, heard)),
@@ -86,14 +90,17 @@ async def relay(client: Socket, other: Socket, silence_s: float, leaving: Callab
     ]
     try:
         done, _ = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        last = next(iter(done)).result()
+        ended = [way.result() for way in ways if way in done]
     finally:
         for way in ways:
             way.cancel()
         await asyncio.gather(*ways, return_exceptions=True)
+    last = min(ended, key=lambda end: end.code in _WORDLESS)  # a word before none, where two ended at once
     # The client last: aiohttp cancels who still does something for one whose connection is closed.
     await _close(other, told_code(last.code), last.data)
     await _close(client, told_code(last.code), last.data)
+    if last.code == ABNORMAL and ways[1] in done:
+        raise BackendLost(detail="within the conversation")
 
 
 async def _close(side: Socket, code: int, reason: bytes = b"") -> None:
@@ -125,7 +132,7 @@ async def _one_way(source: Socket, target: Socket, silence_s: float, heard: _Hea
         except (ConnectionError, BackendLost):
             # Who hung up may have said why, and that may still wait for a slow reader: the other way tells its end.
             await asyncio.sleep(_LAST_WORDS_S)
-            return Frame(FrameKind.CLOSE, b"", ABNORMAL)
+            return Frame(FrameKind.CLOSE, b"", INTERNAL)
 
 
 async def _left(leaving: Callable[[], Awaitable[None]]) -> Frame:

@@ -77,11 +77,18 @@ async def test_a_close_without_a_code_and_a_lost_side() -> None:
     client, other = Side(Frame(FrameKind.CLOSE)), Side()
     await _relayed(client, other)
     assert other.closed == [(1000, b"")]
-    for gone in (ConnectionResetError(), BackendLost()):
-        lost, other = Side(), Side(text(b"nobody hears"))
-        lost.gone = gone
-        await _relayed(lost, other)
-        assert lost.closed == other.closed == [(1011, b"")]
+    lost, other = Side(), Side(text(b"nobody hears"))
+    lost.gone = ConnectionResetError()
+    await _relayed(lost, other)
+    assert lost.closed == other.closed == [(1011, b"")]
+
+
+async def test_a_backend_that_is_gone_without_a_word_is_lost() -> None:
+    client, other = Side(text(b"nobody hears")), Side()
+    other.gone = BackendLost()
+    with pytest.raises(BackendLost):
+        await _relayed(client, other)
+    assert client.closed == other.closed == [(1011, b"")]
 
 
 async def test_what_a_side_said_before_it_hung_up_is_heard() -> None:
