@@ -36,7 +36,7 @@ from gateway.policy.policyset import BUILTIN_REASON, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
 from gateway.policy.rules import RULES
 from gateway.policy.schema import Document, parse_document
-from gateway.policy.shown import plain, told
+from gateway.policy.shown import in_words
 from gateway.policy.tenant_keys import TENANT_KEYS
 from gateway.record import RequestHead
 from gateway.stages.exchange import Ports, World
@@ -143,7 +143,7 @@ def effective(policies: PolicySet, tenant: TenantId, task: str | None, model: st
         values.append(
             {
                 "key": key,
-                "value": told(value),
+                "value": in_words(key, value),
                 "source": reason,
                 "built_in": reason == BUILTIN_REASON,
                 "summary": _SUMMARIES.get(key, ""),
@@ -209,8 +209,8 @@ def _change(each: Difference) -> dict[str, object]:
         "task": each.task,
         "model": each.model,
         "key": each.key,
-        "old": None if each.old is None else told(plain(each.old.value)),
-        "new": None if each.new is None else told(plain(each.new.value)),
+        "old": None if each.old is None else in_words(each.key, each.old.value),
+        "new": None if each.new is None else in_words(each.key, each.new.value),
         "source": None if each.new is None else each.new.reason,
     }
 

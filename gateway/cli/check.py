@@ -23,17 +23,7 @@ from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
 from gateway.policy.policyset import PolicySet
-from gateway.policy.shown import told
-
-# What "no value" means, where it does not mean "no limit", and what an empty one means.
-_NO_VALUE = {
-    "max_pixels": "the engine's own cap",
-    "hosts": "any public host",
-    "history": "none",
-    "adaptive": "off",
-    "allowed_models": "any",
-}
-_EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none", "rates": "none"}
+from gateway.policy.shown import in_words
 
 
 def check(
@@ -64,7 +54,7 @@ def check(
         show_json({"settings": masked(settings), "policies": [_row(each) for each in found], "warnings": warnings})
         return
     for each in found:
-        rows = [(key, _shown(key, shown.value), shown.reason) for key, shown in _differing(each, found).items()]
+        rows = [(key, in_words(key, shown.value), shown.reason) for key, shown in _differing(each, found).items()]
         show_table(_title(each), ("setting", "value", "from"), rows)
     sources = "".join(f" and what {source.name or source.url} finds" for source in settings.sources)
     backends = f"{len(settings.backends)} backend(s){sources}"
@@ -98,12 +88,6 @@ def _value(shown: Shown | None) -> dict[str, object] | None:
     return None if shown is None else {"value": shown.value, "reason": shown.reason}
 
 
-def _shown(key: str, value: object) -> str:
-    if value is None:
-        return _NO_VALUE.get(key, "no limit")
-    return _EMPTY.get(key, "[]") if value == [] else told(value)
-
-
 def _compare(old: PolicySet, new: PolicySet, *, json: bool) -> None:
     found = list(differences(old, new))
     if json:
@@ -131,6 +115,6 @@ def _difference_row(each: Difference) -> tuple[str, ...]:
     if not each.key:
         there, gone = ("is there", "") if each.new is None else ("", "is there")
         return (*place, "(the task itself)", there, gone, "")
-    old = "" if each.old is None else _shown(each.key, each.old.value)
-    new = "" if each.new is None else _shown(each.key, each.new.value)
+    old = "" if each.old is None else in_words(each.key, each.old.value)
+    new = "" if each.new is None else in_words(each.key, each.new.value)
     return (*place, each.key, old, new, "" if each.new is None else each.new.reason)

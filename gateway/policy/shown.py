@@ -1,6 +1,7 @@
 """A value of an effective policy as people and JSON see it: as it would be written in a file.
 
-Decided here: the spelling. Not decided here: what "no value" means for a key (``published``, the commands).
+Decided here: the spelling, and the words for "no value" and "nothing in it" of a key, which a file cannot always spell
+(``hosts: none`` is no host at all). Not decided here: where such words are shown (the commands, the page).
 """
 
 from __future__ import annotations
@@ -13,6 +14,16 @@ from gateway.policy.choose import ChooseRule
 from gateway.policy.effective import Adaptive, EngineFields, History, OnExcess, RateRule
 from gateway.policy.rates import spelt
 from gateway.types import Size
+
+# What "no value" means, where it does not mean "no limit", and what an empty one means.
+_NO_VALUE = {
+    "max_pixels": "the engine's own cap",
+    "hosts": "any public host",
+    "history": "none",
+    "adaptive": "off",
+    "allowed_models": "any",
+}
+_EMPTY = {"max_side": "no limit", "max_input_side": "no limit", "detail": "ignore", "hosts": "none", "rates": "none"}
 
 
 def plain(value: object) -> object:
@@ -70,3 +81,14 @@ def told(value: object) -> str:
             return f"{number:g}"
         case other:
             return str(other)
+
+
+def in_words(key: str, value: object) -> str:
+    """What ``value`` means for ``key``, in one line: `told`, but for values that mean something by not being there."""
+    match plain(value):
+        case None:
+            return _NO_VALUE.get(key, "no limit")
+        case []:
+            return _EMPTY.get(key, "[]")
+        case other:
+            return told(other)

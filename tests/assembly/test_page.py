@@ -40,6 +40,22 @@ def test_every_value_says_where_it_was_written() -> None:
     assert valued(ACME, None, None)["max_images"]["value"] == "9"
 
 
+def test_what_is_not_limited_is_told_in_words_that_a_file_would_not_read_as_the_opposite() -> None:
+    found = valued(ACME, None, None)
+    told = {key: found[key]["value"] for key in ("hosts", "allowed_models", "max_pixels", "rates", "max_side")}
+    assert told == {
+        "hosts": "any public host",
+        "allowed_models": "any",
+        "max_pixels": "the engine's own cap",
+        "rates": "none",
+        "max_side": "no limit",
+    }
+    fewer: Any = checked("tenant: acme\nrules: {max_pixels: 262144}\nhosts: none\n", POLICIES)
+    changes = {each["key"]: (each["old"], each["new"]) for each in fewer["changes"] if each["task"] == "chat"}
+    assert changes["max_pixels"] == ("the engine's own cap", "262144")
+    assert changes["hosts"] == ("any public host", "none")
+
+
 def test_who_is_not_there_has_no_policy() -> None:
     with pytest.raises(NotPermitted):
         effective(POLICIES, TenantId("nobody"), None, None)

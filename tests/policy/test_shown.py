@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gateway.policy.effective import Adaptive, EngineFields, FieldAction, History, Mode, OnExcess, RateRule
-from gateway.policy.shown import plain, told
+from gateway.policy.shown import in_words, plain, told
 from gateway.types import ImageFormat, Size
 
 
@@ -44,3 +44,22 @@ def test_actions_are_told_by_rule() -> None:
 
 def test_knobs_are_told_by_name() -> None:
     assert told(Adaptive()) == "{floor_pixels: 262144, halving_psnr_db: 31}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("hosts", None, "any public host"),
+        ("hosts", (), "none"),
+        ("hosts", [], "none"),
+        ("hosts", ("a.example",), "[a.example]"),
+        ("allowed_models", None, "any"),
+        ("max_pixels", None, "the engine's own cap"),
+        ("max_images", None, "no limit"),
+        ("max_images", 0, "0"),
+        ("detail", (), "ignore"),
+        ("stop", (), "[]"),
+    ],
+)
+def test_a_value_that_means_something_by_not_being_there_is_told_in_words(key: str, value: object, words: str) -> None:
+    assert in_words(key, value) == words
