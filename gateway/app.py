@@ -24,7 +24,7 @@ from gateway.api.handler import DataHandler, Edge
 from gateway.api.models import models_answer
 from gateway.api.websocket import WebSocketClient
 from gateway.assembly.advising import warn
-from gateway.assembly.gauges import Canary, Moment, gauges, hint_counter, store_observer
+from gateway.assembly.gauges import Canary, Moment, backend_notes, gauges, hint_counter, store_observer
 from gateway.assembly.listening import cors_of, data_server, extra_routes_of, forwarding_of, tls_of, watched_files
 from gateway.assembly.loop import MonotonicClock, UnawaitedErrors, on_loop, spare_the_collector
 from gateway.assembly.page import Page, explained
@@ -264,7 +264,7 @@ class Gateway:
             ask_reload=lambda: on_loop(loop, self.reload()),
             ask_explain=lambda body, headers: on_loop(loop, self._explain(body, headers)),
             token=os.environ.get("VLMGW_ADMIN_TOKEN"),
-            notes=lambda: shared_notes(self._shared),
+            notes=lambda: [*backend_notes(self._upstream.everybody()), *shared_notes(self._shared)],
             ui=page.view(loop) if server.admin_page else None,
         )
         self._admin = AdminServer(view, host=server.admin_host, port=server.admin_port)

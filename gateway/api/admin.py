@@ -108,7 +108,8 @@ class AdminServer:
     async def _readyz(self, request: web.Request) -> web.Response:
         checks = self._view.readiness()
         ready = all(checks.values())
-        return _plain(ok=ready, checks=checks, verbose="verbose" in request.query, notes=self._view.notes())
+        verbose = "verbose" in request.query
+        return _plain(ok=ready, checks=checks, verbose=verbose, notes=self._view.notes() if verbose else ())
 
     async def _metrics(self, request: web.Request) -> web.Response:
         body, content_type = self._view.render_metrics(request.headers.get("Accept", ""))

@@ -1,6 +1,7 @@
 """What the gateway is at one moment, as numbers: every gauge of /metrics, and the canary that measures the loop's lag.
 
-Decided here: which fact is which gauge. Not decided here: what a gauge means (``telemetry.catalogue``), the facts.
+Decided here: which fact is which gauge, and that ``/readyz?verbose`` names the backends that ``backend_up`` counts out.
+Not decided here: what a gauge means (``telemetry.catalogue``), the facts.
 """
 
 from __future__ import annotations
@@ -188,6 +189,17 @@ def _backend_gauges(views: Sequence[BackendView]) -> Iterator[Sample]:
             yield "backend_kv_ratio", label, view.kv_use_ratio
         if view.scraped_age_s is not None:
             yield "backend_telemetry_age_seconds", label, view.scraped_age_s
+
+
+def backend_notes(views: Sequence[BackendView]) -> list[str]:
+    """Lines for ``/readyz?verbose``: how many backends are up, and the name of each that is down or leaving.
+
+    A backend's address stays out: it may hold a password.
+    """
+    up_count = sum(view.healthy for view in views)
+    down = [f"[!]backend {view.name} is down" for view in views if not view.healthy]
+    leaving = [f"[!]backend {view.name} is draining" for view in views if view.healthy and view.draining]
+    return [f"[{'+' if views and not down else '!'}]backends {up_count} of {len(views)} up", *down, *leaving]
 
 
 def _standing_gauges(facts: FleetFacts) -> Iterator[Sample]:

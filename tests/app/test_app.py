@@ -149,6 +149,7 @@ async def check_explain(gateway: Running) -> None:
 async def check_config(gateway: Running) -> None:
     assert (await gateway.admin.get("/-/config")).json()["backends"][0]["name"] == "engine"
     assert (await gateway.admin.get("/readyz")).status_code == 200
+    assert "\n[+]backends 1 of 1 up\n" in (await gateway.admin.get("/readyz?verbose")).text
 
 
 async def check_metrics(gateway: Running) -> None:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 from types import MappingProxyType
 
-from gateway.assembly.gauges import Canary, Moment, gauges, store_observer
+from gateway.assembly.gauges import Canary, Moment, backend_notes, gauges, store_observer
 from gateway.media.fetch import FetchFacts
 from gateway.media.job import PoolFacts
 from gateway.media.service import MediaFacts
@@ -130,3 +130,18 @@ async def test_what_is_known_of_publishers_is_told() -> None:
     assert told["kv_event_replays_total", ("unanswered",)] == told["kv_events_total", ("stranger",)] == 0
     declared = {metric.name: metric for metric in DECLARATIONS}
     assert all(len(labels) == len(declared[name].labels) for name, labels in told)
+
+
+def test_backends_that_are_down_or_leaving_are_named_without_their_address() -> None:
+    well = BackendView(A, "http://user:password@a", EngineKind.VLLM)
+    down, leaving = (
+        replace(well, name=BackendName("b"), healthy=False),
+        replace(well, name=BackendName("c"), draining=True),
+    )
+    assert backend_notes([well, leaving]) == ["[+]backends 2 of 2 up", "[!]backend c is draining"]
+    assert backend_notes([leaving, well, down]) == [
+        "[!]backends 2 of 3 up",
+        "[!]backend b is down",
+        "[!]backend c is draining",
+    ]
+    assert backend_notes([]) == ["[!]backends 0 of 0 up"]
