@@ -27,6 +27,7 @@ from gateway.api.uploads import GRACE_S, Uploads
 from gateway.api.websocket import WebSocketClient
 from gateway.dialects import DIALECTS, Dialect, dialect_of
 from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, NotPermitted, RouteNotFound
+from gateway.handover import PATH as PREPARE_PATH
 from gateway.handover import path_of
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
@@ -175,7 +176,9 @@ class DataHandler:
         elif head.method == "OPTIONS" and edge.cors is not None:
             await self._preflight(client, edge.cors, route)
         elif head.method not in route.methods:
-            wrong = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
+            # A body to prepare is read as that of another path; what was asked is this one.
+            asked = PREPARE_PATH if route.kind is RouteKind.PREPARE else head.path
+            wrong = MethodNotAllowed(f"{asked} takes {', '.join(route.methods)}.")
             wrong.allowed = tuple(route.methods)
             await edge.refuse(client, route.name, wrong)
         elif route.kind is RouteKind.CHAT:

@@ -91,6 +91,13 @@ async def test_the_wrong_method_is_405_and_says_which() -> None:
         assert isinstance(state.refused[0][1], MethodNotAllowed)
 
 
+async def test_the_wrong_method_of_prepare_is_told_of_prepare() -> None:
+    async with serving() as (_, wire):
+        await wire.send(get("/v1/prepare?path=/v1/messages"))
+        answer = await wire.answer()
+        assert (answer.status, answer.json()["error"]["message"]) == (405, "/v1/prepare takes POST.")
+
+
 async def test_an_error_has_the_envelope_of_its_paths_api() -> None:
     async with serving() as (_, wire):
         await wire.send(get("/v1/messages/count_tokens", "X-Request-Id: r9"))
