@@ -94,7 +94,7 @@ def check_choice(choice: Choice) -> None:
     if not 1 <= len(choice.models) <= MODELS_LIMIT or not all(0 < len(name) <= 256 for name in choice.models):
         raise InvalidRequest(f"Choose 1 to {MODELS_LIMIT} models.", part="models")
     if choice.detail is not None and choice.detail not in DETAILS:
-        raise InvalidRequest(f"The detail is none of {', '.join(DETAILS)}.", part="detail")
+        raise InvalidRequest(f"The detail must be one of: {', '.join(DETAILS)}.", part="detail")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def _asked(head: RequestHead, name: str, kind: type[Coordinates] | type[Disclosu
     if not asked:
         return default
     if asked not in set(kind):
-        raise InvalidRequest(f"What is asked for is none of {', '.join(kind)}.", part=name)
+        raise InvalidRequest(f"The header {name} must be one of: {', '.join(kind)}.", part=name)
     return kind(asked)
 
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_taken_back_is_refused_and_named() -> None:
     with pytest.raises(InvalidRequest, match="one geometry"):
         wished("Qwen/Qwen2.5-VL-7B-Instruct", SENT, Size(672, 504), coordinates="original")
     assert wished("Qwen/Qwen2.5-VL-7B-Instruct", SENT, SENT, coordinates="original") is not None
-    with pytest.raises(InvalidRequest, match="model, original"):
+    with pytest.raises(InvalidRequest, match="The header x-vlmgw-coordinates must be one of: model, original"):
         wished("Qwen/Qwen2.5-VL-7B-Instruct", SENT, coordinates="mine")
     with pytest.raises(InvalidRequest, match="headers, body"):
         wished("Qwen/Qwen2.5-VL-7B-Instruct", SENT, disclosure="yes")
