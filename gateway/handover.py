@@ -54,7 +54,7 @@ async def hand_over(trip: Trip) -> None:
     x, ports = trip.x, trip.x.ports
     only = parse_qs(x.client.head.query).get("only", ["body"])[-1]
     if only not in _ONLY:
-        raise InvalidRequest(f"What is asked for is none of {', '.join(_ONLY)}.", part="only")
+        raise InvalidRequest(f"The query's `only` must be one of: {', '.join(_ONLY)}.", part="only")
     cost = cost_of(trip.estimate, trip.plans, trip.clips.patches)
     head = x.client.head
     content = Content(trip.skeleton.tree, trip.body.view, trip.call, trip.facts, trip.plans, trip.clips)
@@ -115,7 +115,11 @@ async def _answer(trip: Trip, told: bytes, body: Sequence[bytes | memoryview]) -
     if body:
         pieces = [told[:-1], b', "body": ', *(bytes(chunk) for chunk in body), b"}"]
     x.record.status = 200
-    headers = (("Content-Type", "application/json"), ("x-request-id", x.client.head.request_id))
+    headers = (
+        ("Content-Type", "application/json"),
+        ("x-request-id", x.client.head.request_id),
+        *x.record.rate_headers,
+    )
     await x.client.start(200, headers, sum(map(len, pieces)))
     for piece in pieces:
         await x.client.write(piece)

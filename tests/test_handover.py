@@ -12,6 +12,9 @@ import pytest
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import InvalidRequest
 from gateway.handover import answer_prepared, path_of
+from gateway.quota.claim import Charge, Unit
+from gateway.quota.gcra import Rate, charged, cost_us
+from gateway.quota.standing import Standing
 from gateway.types import Size
 from tests.journey.driver import Ride, drive
 from tests.journey.fakes import Scene, facts, head
@@ -73,7 +76,23 @@ def test_it_is_charged_as_it_is_estimated() -> None:
     assert len(scene.budgets.asked) == 1
     scene, came = ride(query="only=nothing")
     assert isinstance(scene.client.refusals[0], InvalidRequest)
+    assert scene.client.refusals[0].message == "The query's `only` must be one of: body, images."
     check_the_end(scene, came, None)
+
+
+def test_how_the_tenant_stands_is_told_as_with_any_answer_that_was_charged() -> None:
+    scene = SETTING.scene()
+    rate = Rate(60, 60)
+    scene.budgets.standing = Standing([Charge(Unit.REQUESTS, 1, rate)], [charged(0, 10**15, cost_us(1, rate))], 10**15)
+    drive(answer_prepared(scene.client, OpenAIChat(), scene.ports, SETTING.world()))
+    told = {name: value for name, value in scene.client.headers if name.startswith("x-ratelimit")}
+    assert told == {
+        "x-ratelimit-limit-requests": "60",
+        "x-ratelimit-remaining-requests": "59",
+        "x-ratelimit-reset-requests": "1s",
+    }
+    unlimited, _ = ride()
+    assert not any(name.startswith("x-ratelimit") for name, _ in unlimited.client.headers)
 
 
 @pytest.mark.parametrize("blow", [asyncio.CancelledError, ConnectionResetError, ZeroDivisionError])
