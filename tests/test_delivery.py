@@ -14,7 +14,7 @@ def test_the_account_carries_the_cost_and_hears_of_the_answer() -> None:
     ((backend, cost, account),) = scene.upstream.accounts
     assert cost.encode_patches > 0
     assert account.has_answered
-    assert scene.upstream.learnt == [(backend, (bytes(16), b"\1" * 16))]
+    assert scene.upstream.learnt == [(backend, scene.upstream.keys[0].images)]
 
 
 def test_a_refusal_is_relayed_and_the_images_keep_their_home() -> None:

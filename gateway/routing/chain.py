@@ -31,10 +31,14 @@ View = Callable[[int, int], memoryview]
 
 @dataclass(frozen=True, slots=True)
 class Medium:
-    """An image or video as the chain sees it: its placement digest, and how many tokens it takes in the prompt."""
+    """An image or video as the chain sees it: what is sent of it, how many tokens that takes, and the file behind it.
+
+    Prompts are alike where the same was sent; a conversation's home stays with the file, whatever is made of it.
+    """
 
     digest: bytes
     tokens: int
+    file: bytes
 
 
 @per_request(frozen=True, slots=True)
@@ -150,7 +154,7 @@ class _Walk:
         self.hash.update(medium.digest)
         self._media_tokens += medium.tokens
         if self.first is None:
-            self.first = medium.digest
+            self.first = medium.file
         self.met.append((medium.digest, self.text_bytes, self._media_tokens))
         self._link()
 

@@ -35,6 +35,11 @@ def spread(key: bytes) -> int:
     return xxhash.xxh3_64_intdigest(key)
 
 
+def derived(digest: bytes, *parts: bytes) -> bytes:
+    """An identity of 16 bytes for what is made of ``digest`` in a way that ``parts`` tell."""
+    return xxhash.xxh3_128_digest(b"\0".join((digest, *parts)))
+
+
 @dataclass(frozen=True, slots=True)
 class Roll:
     """A large fleet in its order: each backend's share of a weight, and where each stands."""

@@ -21,12 +21,13 @@ from gateway.types.per_request import per_request
 class RouteKey:
     """The identities of one request's content, made once.
 
-    ``images`` are placement digests in prompt order (videos last), ``patches`` the vision encoder's patches and
-    ``tokens`` the embeddings of each (both may be shorter: the rest is not known). ``chain`` are running 64-bit
-    hashes of the prompt, each with everything before it; the link ``chain[i]`` ends ``chain_tokens[i]`` tokens into the
-    prompt, rising. ``scope`` separates tenants whose images engines do not share. ``prompt`` has the engines' own
-    blocks, where somebody publishes them and the prompt's token ids are known. ``home`` is what the content's homes go
-    by, where no image is. ``ends`` are the prompt tokens up to the end of each image, where that is known.
+    ``images`` are digests of what is sent of each in prompt order (of videos, last, those of their files), ``patches``
+    the vision encoder's patches and ``tokens`` the embeddings of each (both may be shorter: the rest is not known).
+    ``chain`` are running 64-bit hashes of the prompt, each with everything before it; the link ``chain[i]`` ends
+    ``chain_tokens[i]`` tokens into the prompt, rising. ``scope`` separates tenants whose images engines do not share.
+    ``prompt`` has the engines' own blocks, where somebody publishes them and the prompt's token ids are known. ``home``
+    is what the content's homes go by; where it is not known, the first image is. ``ends`` are the prompt tokens up to
+    the end of each image, where that is known.
     """
 
     images: tuple[bytes, ...] = ()

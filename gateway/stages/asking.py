@@ -6,7 +6,7 @@ here: the answer (`routing`), what it costs (`planning`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from gateway.dialects import engines_of
@@ -14,7 +14,7 @@ from gateway.models.book import ServedModel
 from gateway.policy.effective import CacheSalt, EffectivePolicy
 from gateway.routing.ask import RouteAsk
 from gateway.routing.chain import Chain, Medium, chain_of
-from gateway.routing.hashing import spread
+from gateway.routing.hashing import derived, spread
 from gateway.routing.holding import RouteKey
 from gateway.stages.clips import ClipWork
 from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
@@ -47,7 +47,7 @@ def ask_of(
     """The question for one chat request; ``views`` only tell whether there is a choice."""
     call, clips = content.call, content.clips
     return RouteAsk(
-        model=policy.model,
+        model=model_of(policy, served),
         key=key_of(policy, content, estimate, is_choice=len(views) > 1),
         prompt_tokens=cost.prompt_tokens,
         kv_tokens=cost.kv_tokens,
@@ -60,10 +60,20 @@ def ask_of(
     )
 
 
+def model_of(policy: EffectivePolicy, served: ServedModel) -> str | None:
+    """The model that backends must serve: the one that the request was counted for, also where it named none."""
+    return policy.model or served.name or None
+
+
 def key_of(policy: EffectivePolicy, content: Content, estimate: TokenEstimate, *, is_choice: bool) -> RouteKey:
     """The content's identities; in shadow mode images may have facts without plans."""
     facts, plans, clips = content.facts, content.plans, content.clips
-    chain = _chain(policy, content, estimate) if is_choice else Chain()
+    images = [
+        *map(sent_digest, facts, plans),
+        *[fact.placement for fact in facts[len(plans) :]],
+    ]
+    media = _media(content, images)
+    chain = _chain(policy, content, media, estimate) if is_choice else Chain()
     videos = clips.placements
     if not facts and not videos:
         return RouteKey(chain=chain.links, chain_tokens=chain.tokens, home=chain.home)
@@ -71,37 +81,50 @@ def key_of(policy: EffectivePolicy, content: Content, estimate: TokenEstimate, *
     if videos and len(plans) == len(facts):
         patches += clips.video_patches
     return RouteKey(
-        (*[fact.placement for fact in facts], *videos),
+        (*images, *videos),
         tuple(patches),
         tuple([plan.after.tokens for plan in plans]),
         chain.links,
         chain.tokens,
         scope=_seed(policy.tenant),
         home=chain.home,
-        ends=_ends(facts, chain),
+        ends=_ends([media.get(id(part.source)) for part in content.call.images], chain),
     )
 
 
-def _ends(facts: Sequence[SourceFacts], chain: Chain) -> tuple[int, ...]:
+def sent_digest(fact: SourceFacts, plan: ImagePlan) -> bytes:
+    """What engines are given of a file: they hold a picture of one size, and know nothing of it at another."""
+    return fact.placement if plan.keeps_file else derived(fact.placement, plan.picture.encode())
+
+
+def _media(content: Content, digests: Sequence[bytes]) -> dict[int, Medium]:
+    """Planned images by the identity of their source in the tree; several frames of one source are one medium."""
+    media: dict[int, Medium] = {}
+    for part, fact, plan, digest in zip(content.call.images, content.facts, content.plans, digests, strict=False):
+        known = media.get(id(part.source))
+        if known is None:
+            media[id(part.source)] = Medium(digest, plan.after.prompt_tokens, fact.placement)
+        else:
+            tokens = known.tokens + plan.after.prompt_tokens
+            media[id(part.source)] = Medium(derived(known.digest, digest), tokens, fact.placement)
+    return media
+
+
+def _ends(media: Sequence[Medium | None], chain: Chain) -> tuple[int, ...]:
     """Where the images end in the prompt, as long as they come in its order."""
     known = dict(reversed(chain.ends))  # of a picture that is there twice, the first
     ends: list[int] = []
-    for fact in facts:
-        end = known.get(fact.placement)
+    for medium in media:
+        end = None if medium is None else known.get(medium.digest)
         if end is None or (ends and end < ends[-1]):
             break
         ends.append(end)
     return tuple(ends)
 
 
-def _chain(policy: EffectivePolicy, content: Content, estimate: TokenEstimate) -> Chain:
+def _chain(policy: EffectivePolicy, content: Content, media: Mapping[int, Medium], estimate: TokenEstimate) -> Chain:
     """The prefix chain, of its own for every model and, where a cache salt separates them, tenant or user."""
     call = content.call
-    media: dict[int, Medium] = {}
-    for part, fact, plan in zip(call.images, content.facts, content.plans, strict=False):
-        known = media.get(id(part.source))  # several frames of one source are one medium
-        tokens = plan.after.prompt_tokens + (0 if known is None else known.tokens)
-        media[id(part.source)] = Medium(fact.placement, tokens)
     salted = policy.cache_salt is not CacheSalt.NONE
     user = call.user or "" if policy.cache_salt is CacheSalt.USER else ""
     seed = _seed(policy.model or "", policy.tenant if salted else "", user)

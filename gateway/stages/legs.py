@@ -35,7 +35,7 @@ from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.routing.holding import RouteKey
 from gateway.splice.edit import Operation
-from gateway.stages.asking import Content, key_of
+from gateway.stages.asking import Content, key_of, model_of, sent_digest
 from gateway.stages.identities import image_ids
 from gateway.stages.outgoing import forward_headers
 from gateway.stages.trip import Trip
@@ -168,7 +168,7 @@ def _encoder(trip: Trip, legs: Legs, index: int, excluded: frozenset[BackendName
     """The encoder that has this picture, or its home among them within the load bound."""
     cost = _encoder_cost(trip, index)
     ask = RouteAsk(
-        model=trip.policy.model,
+        model=model_of(trip.policy, trip.served),
         key=_picture_key(trip, index),
         prompt_tokens=cost.prompt_tokens,
         kv_tokens=cost.kv_tokens,
@@ -189,7 +189,7 @@ def _chosen(trip: Trip, views: Sequence[BackendView], ask: RouteAsk) -> BackendV
 
 def _picture_key(trip: Trip, index: int) -> RouteKey:
     after = trip.plans[index].after
-    return RouteKey((trip.facts[index].placement,), (after.vit_patches,), (after.prompt_tokens,))
+    return RouteKey((sent_digest(trip.facts[index], trip.plans[index]),), (after.vit_patches,), (after.prompt_tokens,))
 
 
 def _encoder_cost(trip: Trip, index: int) -> RequestCost:
@@ -291,7 +291,7 @@ def _prefill(trip: Trip, legs: Legs, engine: EngineKind, excluded: frozenset[Bac
     """The prefill that holds the request's pictures, or the one that answers soonest."""
     cost = _prefill_cost(trip)
     ask = RouteAsk(
-        model=trip.policy.model,
+        model=model_of(trip.policy, trip.served),
         key=_request_key(trip),
         prompt_tokens=cost.prompt_tokens,
         kv_tokens=cost.kv_tokens,

@@ -71,7 +71,7 @@ def test_another_tenant_or_tools_are_another_chain() -> None:
 def test_an_image_is_a_link_by_its_digest_and_the_home_of_what_begins_with_it() -> None:
     part = {"type": "image_url", "image_url": {"url": IMAGE}}
     talk = [{"role": "user", "content": [part, {"type": "text", "text": "what?"}]}]
-    one, other = (chain(talk, image=Medium(digest, 700), text_tokens=10) for digest in (b"1" * 16, b"2" * 16))
+    one, other = (chain(talk, image=Medium(digest, 700, digest), text_tokens=10) for digest in (b"1" * 16, b"2" * 16))
     assert not set(one.links) & set(other.links)
     assert one.home == spread(b"1" * 16)
     assert any(700 <= tokens <= 710 for tokens in one.tokens)
@@ -81,7 +81,7 @@ def test_an_image_is_a_link_by_its_digest_and_the_home_of_what_begins_with_it() 
 def test_what_comes_later_is_no_home() -> None:
     part = {"type": "image_url", "image_url": {"url": IMAGE}}
     first = said("look at this")
-    later = chain([first, {"role": "user", "content": [part]}], image=Medium(b"1" * 16, 700))
+    later = chain([first, {"role": "user", "content": [part]}], image=Medium(b"1" * 16, 700, b"1" * 16))
     assert later.home == chain([first]).home
 
 

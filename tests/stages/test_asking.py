@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from gateway.dialects.openai_chat import OpenAIChat
-from gateway.journey import travel
+from dataclasses import replace
+
 from gateway.routing.holding import RouteKey
-from tests.journey.driver import drive
-from tests.journey.scenes import SETTINGS, VIDEO_URL, Setting, clip_body
+from tests.journey.fakes import view
+from tests.journey.scenes import SETTINGS, SHADOW, TWO_IMAGES, VIDEO_URL, Setting, clip_body
+from tests.journey.test_journey import traveled
+from tests.policy.examples import policy_set
 
 
 def key_of(setting: Setting) -> RouteKey:
-    scene = setting.scene()
-    assert drive(travel(scene.client, OpenAIChat(), scene.ports, setting.world())).escaped is None
-    return scene.upstream.keys[0]
+    return traveled(setting).upstream.keys[0]
 
 
 def test_every_image_has_its_patches_and_tokens() -> None:
@@ -28,3 +28,31 @@ def test_a_video_counts_as_far_as_its_header_told() -> None:
 
 def test_text_has_no_images() -> None:
     assert key_of(SETTINGS["text"]).images == ()
+
+
+def test_what_is_made_of_a_file_is_known_by_its_size_and_lives_where_the_file_does() -> None:
+    """An engine that holds a picture of one size holds nothing of another; what is passed on untouched is the file."""
+    small = SETTINGS["two images"]
+    large = replace(small, policies=policy_set(default="rules:\n  max_pixels: 802816\n"))
+    shrunk, larger, again = key_of(small), key_of(large), key_of(small)
+    assert shrunk == again
+    assert shrunk.images[0] != larger.images[0]
+    assert shrunk.images[1] == larger.images[1] == TWO_IMAGES[1].placement
+    assert shrunk.chain[0] != larger.chain[0]
+    assert shrunk.home == larger.home
+    assert len(shrunk.ends) == len(larger.ends) == 2
+
+
+def test_a_shadow_sends_the_files() -> None:
+    key = key_of(replace(SETTINGS["two images"], policies=SHADOW))
+    assert key.images == tuple(each.placement for each in TWO_IMAGES)
+
+
+def test_without_a_name_the_model_counted_for_is_the_one_asked_of_backends() -> None:
+    nameless = Setting(
+        b'{"messages":[{"role":"user","content":"hi"}]}', views=(view("a"), view("b", models=("other",)))
+    )
+    asked = [traveled(nameless).record.backend for _ in range(4)]
+    assert asked == ["a"] * 4
+    first_is_other = replace(nameless, views=nameless.views[::-1])
+    assert traveled(first_is_other).record.backend == "b"
