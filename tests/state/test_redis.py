@@ -101,10 +101,14 @@ async def test_a_frozen_server_is_given_up_and_nothing_stays_behind(server: Redi
     assert await carried(settings, Command(("ECHO", "yes"))) == [b"yes"]
 
 
+# What docs/behaviour.md and docker/kubernetes/README.md grant, and no more.
+ACL_RULES = ("+@scripting", "+@read", "+@write", "+@connection", "+time", "+ping")
+
+
 async def test_an_acl_user_whose_password_is_in_a_file_that_is_rotated(tmp_path: Path) -> None:
     secret = tmp_path / "password"
     with running() as server:
-        server.ask("ACL", "SETUSER", "gateway", "on", ">first", "~vlmgw:*", "+@all", "-@dangerous")
+        server.ask("ACL", "SETUSER", "gateway", "on", ">first", "~vlmgw:*", *ACL_RULES)
         settings = RedisSettings(server.url, username="gateway", password_file=str(secret))
         assert await reason(settings) == "no_password"
         secret.write_text("first\n")
