@@ -32,7 +32,7 @@ def _measured(values: RuleValues, measured: Measured) -> TooManyImages | Unsuppo
 
 RULE = Rule(
     key="pages",
-    summary="Documents of several pages: the `first` page, `all:N` pages as images if there are no more, or `reject`.",
+    summary="Documents of several pages: the `first` one, `all:N` (every page an image, at most N), or `reject`.",
     kind=Selections("all", 2, MAX_PAGES),
     default=FIRST,
     measured=_measured,
