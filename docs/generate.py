@@ -45,11 +45,12 @@ configuration, never from requests; a tenant or anything else that is not config
 """
 _CONFIGURATION = """\
 Settings come from defaults, then `gateway.yaml` (`--config`), then the environment, then flags; the later wins.
-Unknown names are errors with the nearest known one, and all problems are told at once. Bytes may be written with a
-unit (`64MiB`, `10MB`), seconds too (`500ms`), pixels as a product (`1280x32x32`). In the environment lists are
-comma-separated. *Taken up*: `reload`, on SIGHUP, `POST /-/reload` or a changed file; `start`, by a restart, until when
-the log line `restart_needed` names what waits. *e.g.*: one way to write what has no default. Policies have files of
-their own: [policies.md](policies.md).
+Unknown names are errors with the nearest known one. Problems are told together, step by step: those of the settings
+themselves; when these are right, those of the policies; then those of the files and models that settings name.
+Bytes may be written with a unit (`64MiB`, `10MB`), seconds too (`500ms`), pixels as a product (`1280x32x32`). In the
+environment lists are comma-separated. *Taken up*: `reload`, on SIGHUP, `POST /-/reload` or a changed file; `start`: by
+a restart; until then `restart_needed` in the log lists what is pending. *e.g.*: one way to write what has no default.
+Policies have files of their own: [policies.md](policies.md).
 """
 _BLAME = {
     "client": "the request",
