@@ -24,7 +24,7 @@ def test_once_with_pictures_of_one_s_own(tmp_path: Path) -> None:
     ran = start("demo", "--once", "--images", str(draw_pictures(tmp_path)), "--json")
     assert ran.code == 0, ran.err
     rows = ran.json
-    by_default = {row["picture"]: row for row in rows if row["task"] == "default"}
+    by_default = {row["picture"]: row for row in rows if row["task"] == "chat"}
     assert by_default["broken.png"]["error"] == "image_undecodable"
     photograph = by_default["photograph.jpg"]
     assert (photograph["size"], photograph["sent_size"]) == ("2000x1500", "1312x960")
