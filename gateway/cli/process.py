@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gateway.assembly.wiring import deployment_key, fetch_settings, load_world, media_settings
+from gateway.cli.adaptive import PICTURE_SUFFIXES
 from gateway.cli.clips import is_video, process_clip
 from gateway.cli.estimate import load_policy_set, read_pixels, resolve_for
 from gateway.cli.output import fail, say, show_json, show_table
@@ -37,6 +38,9 @@ from gateway.stages.exchange import World
 from gateway.stages.frames import spread
 from gateway.stages.planning import cap_of, estimate_request, media_scope, plan_images, served_model
 from gateway.types import Call, ImagePart, ImagePlan, LongString, Prepared, Span
+
+# What is taken of a folder. A file that is named itself is tried whatever its name.
+_SUFFIXES = PICTURE_SUFFIXES | {".pdf", ".mp4", ".m4v", ".mov", ".webm", ".mkv", ".avi"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +100,21 @@ def process(  # noqa: PLR0913, PLR0917  # one parameter per flag
 
 
 def _files(given: list[Path]) -> list[Path]:
-    """What was given, and for a folder the files in it, by name; not those below, nor hidden ones."""
+    """What was given, and for a folder the pictures and videos in it, by name; not those below, nor hidden ones."""
     found: list[Path] = []
+    others: list[str] = []
     for path in given:
         if not path.is_dir():
             found.append(path)
             continue
         inside = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
-        if not inside:
-            raise fail(f"There is no file in {path}.", code=2)
-        found += inside
+        taken = [each for each in inside if each.suffix.lower() in _SUFFIXES]
+        if not taken:
+            raise fail(f"There is no image or video in {path}.", code=2)
+        found += taken
+        others += [each.name for each in inside if each not in taken]
+    if others:
+        say(f"Left out, since their names are no image's or video's: {', '.join(others)}")
     return found
 
 

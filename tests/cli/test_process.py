@@ -43,16 +43,20 @@ def test_what_the_policy_refuses_is_not_written(tmp_path: Path) -> None:
     policies = tmp_path / "policies"
     policies.mkdir()
     (policies / "default.yaml").write_text("rules: {formats: [png], max_input_side: 1000}\n")
+    (pictures / "manifest.json").write_text("{}")
     ran = start("process", str(pictures), "-o", str(tmp_path / "out"), "--policies", str(policies))
     assert ran.code == 1
     assert "turned.jpg: The image is JPEG, accepted are png." in ran.err
+    assert "no image's or video's: manifest.json\n" in ran.err
+    assert "manifest.json:" not in ran.err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["drawing.png"]
 
 
-def test_a_folder_without_files_is_named(tmp_path: Path) -> None:
-    (tmp_path / ".hidden").write_bytes(b"")
+def test_a_folder_without_pictures_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".hidden.png").write_bytes(b"")
+    (tmp_path / "notes.txt").write_bytes(b"")
     ran = run("process", str(tmp_path), "-o", str(tmp_path / "out"))
-    assert (ran.code, ran.err) == (2, f"There is no file in {tmp_path}.\n")
+    assert (ran.code, ran.err) == (2, f"There is no image or video in {tmp_path}.\n")
 
 
 def test_no_original_and_no_other_result_is_overwritten(tmp_path: Path) -> None:
