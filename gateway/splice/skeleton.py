@@ -92,16 +92,21 @@ def cut(buffer: Buffer, start: int, stop: int, limits: Limits = ON_LOOP) -> Skel
     """Parse ``buffer[start:stop]``, leaving long strings where they are.
 
     Raises NotJson (empty, not UTF-8, not JSON, NaN, not an object), InvalidRequest (a key twice in one object),
-    TooComplex (nesting beyond ``MAX_DEPTH``, or more work than ``limits`` allow).
+    TooComplex (nesting beyond ``MAX_DEPTH``, or more work than ``limits`` allow). What would be too complex and cannot
+    be an object by its first byte (a file's own bytes, most likely) is no JSON to begin with.
     """
     if stop <= start:
         raise NotJson("The body is empty; a JSON object is expected.")
-    strings = _long_strings(buffer, start, stop, limits)
-    parsed_bytes = stop - start - sum(span.byte_count for span in strings)
-    if parsed_bytes > limits.parsed_bytes:
-        raise TooComplex(detail=f"{parsed_bytes} bytes would have to be parsed")
-    text, cuts, tag = _skeleton_text(buffer, start, stop, strings)
-    _check_nesting(text, limits)
+    try:
+        strings = _long_strings(buffer, start, stop, limits)
+        parsed_bytes = stop - start - sum(span.byte_count for span in strings)
+        if parsed_bytes > limits.parsed_bytes:
+            raise TooComplex(detail=f"{parsed_bytes} bytes would have to be parsed")
+        text, cuts, tag = _skeleton_text(buffer, start, stop, strings)
+        _check_nesting(text, limits)
+    except TooComplex:
+        _check_beginning(buffer, start, stop)
+        raise
     tree: JsonObject = {}
     skeleton = Skeleton(tree, text, start, cuts, tuple([each.text.stop for each in cuts]))
     tree.update(_parse(skeleton, limits))
@@ -110,6 +115,16 @@ def cut(buffer: Buffer, start: int, stop: int, limits: Limits = ON_LOOP) -> Skel
     return skeleton
 
 
+def _check_beginning(buffer: Buffer, start: int, stop: int) -> None:
+    """Raises NotJson for what cannot be an object by its first byte that is no white space, if that comes soon."""
+    first = buffer[start : min(stop, start + _FIRST_BYTES)].lstrip(_WHITE)[:1]
+    if first not in (b"", b"{"):
+        raise NotJson("The body is not a JSON object: it begins with something else.")
+
+
+# Where the first byte that is no white space is looked for; beyond it nothing is said.
+_FIRST_BYTES = 64
+_WHITE = b" \t\r\n"
 # Structure and short strings, up to 500 of them. Nothing in it goes back over what it passed: linear time.
 # A short string is up to 512 plain bytes, then up to 16 times an escape and up to 64 plain bytes.
 _SHORT = re.compile(

@@ -210,6 +210,30 @@ def test_hostile_bodies_are_given_up(body: bytes) -> None:
     assert caught.value.status == 400
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\xff\xd8\xff\xe0" + b'"[{' * 1_000_000,
+        b"\x89PNG\r\n\x1a\n" + b"[" * 3_000,
+        b"%PDF-1.7" + b" " * 2_000_000,
+        b"\xef\xbb\xbf{" + b" " * 2_000_000 + b"}",
+        b" \r\n\t" + b"[" * 3_000,
+        b"[" * 3_000,
+    ],
+)
+def test_what_does_not_begin_like_an_object_is_no_json_however_complex_it_looks(body: bytes) -> None:
+    with pytest.raises(NotJson, match="begins with something else"):
+        whole(body)
+    with pytest.raises(NotJson, match="begins with something else"):
+        cut(b"{" + body + b"{", 1, len(body) + 1)
+
+
+def test_of_white_space_only_the_beginning_is_looked_at() -> None:
+    for body in (b" " * 2_000_000, b" " * 100 + b"[" * 3_000):
+        with pytest.raises(TooComplex):
+            whole(body)
+
+
 def test_wider_limits_read_what_the_loop_would_not() -> None:
     tree = {"a": ["b", 1] * 200_000, "m": {str(n): n for n in range(20_000)}, "long": 'say "x" ' * 300_000}
     body = json.dumps(tree).encode()
