@@ -191,10 +191,14 @@ def read(pairs: Sequence[tuple[Scraped, Scraped]]) -> Reading:
         breakers=sums.gauges("breaker_backends", "state", max),
         tenants=_tenants(sums),
         draining=int(sums.gauge("draining")),
-        reload_failed=len(pairs) - int(sums.gauge("config_last_reload_successful")),
+        reload_failed=int(sums.gauge("config_last_reload_successful", _zeros)),
         reloaded_at=reloaded.get(""),
         store_away=int(sums.gauge("state_degraded")),
     )
+
+
+def _zeros(values: Iterable[float]) -> int:
+    return sum(value == 0 for value in values)
 
 
 _BUILD = f"{_PREFIX}build_info"

@@ -99,6 +99,14 @@ def test_a_gateway_that_began_anew_is_no_negative_rate() -> None:
     assert of(pair(before=NOW, now=BEFORE)).requests == {"ok": 50.0}
 
 
+def test_failed_reloads_are_counted_by_process() -> None:
+    """Of several processes behind one admin port each has a sample of its own."""
+    name = "vlmgw_config_last_reload_successful"
+    assert of(pair(now=f'{name}{{process="1"}} 1\n{name}{{process="2"}} 1\n')).reload_failed == 0
+    one_failed = pair(now=f'{name}{{process="1"}} 1\n{name}{{process="2"}} 0\n')
+    assert of(one_failed, one_failed, pair()).reload_failed == 2
+
+
 def test_nobody_is_nothing() -> None:
     r = of()
     assert (r.gateways, r.requests, list(r.backends), r.reload_failed) == (0, {}, [], 0)
