@@ -21,7 +21,7 @@ from gateway.app import Gateway, Listening
 from gateway.cli.output import fail, say
 from gateway.config.documents import SettingsProblems
 from gateway.config.policies import PolicyProblems
-from gateway.config.settings import Settings
+from gateway.config.settings import ServerSettings, Settings
 from gateway.config.sources import load_settings
 from gateway.media.codecs import CodecBackendMissing
 from gateway.media.crew import PoolCannotStart
@@ -126,9 +126,16 @@ def cannot_listen(error: OSError) -> typer.Exit:
 
 def tell(settings: Settings, listening: Listening) -> None:
     """Where requests are served."""
-    data = f"http://{settings.server.host}:{listening.data}"
+    data = " and ".join(_places(settings.server, listening.data))
     fleet = f"{len(settings.backends)} backend(s)" + f", {len(settings.sources)} source(s)" * bool(settings.sources)
     say(f"Serving {fleet} on {data}, admin on port {listening.admin}.")
+
+
+def _places(server: ServerSettings, port: int) -> list[str]:
+    scheme = "http" if server.tls_cert_file is None else "https"
+    host = f"[{server.host}]" if ":" in server.host and not server.host.startswith("[") else server.host
+    found = [f"{scheme}://{host}:{port}"] if server.tcp else []
+    return found if server.unix_socket is None else [*found, f"Unix socket {server.unix_socket}"]
 
 
 def _raise_file_limit() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import pytest
 
+from gateway.app import Listening
+from gateway.cli.serve import tell
+from gateway.config.settings import ServerSettings, Settings
 from tests.cli.command import NOBODY, run, start
 from tests.e2e.processes import Gateway, until, write_policies
 
@@ -83,6 +87,23 @@ def test_a_changed_file_is_reloaded_without_being_told(tmp_path: Path) -> None:
         assert line["ok"] is False
         write_policies(policies, default="rules: {max_images: 333}")
         gateway.line(lambda line: line.get("event") == "reload" and line["ok"] is True, "the next reload's line")
+
+
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        (ServerSettings(), "http://127.0.0.1:4711"),
+        (ServerSettings(host="::1"), "http://[::1]:4711"),
+        (ServerSettings(tls_cert_file="cert.pem"), "https://127.0.0.1:4711"),
+        (ServerSettings(unix_socket="/run/g.sock"), "http://127.0.0.1:4711 and Unix socket /run/g.sock"),
+        (ServerSettings(unix_socket="/run/g.sock", tcp=False), "Unix socket /run/g.sock"),
+    ],
+)
+def test_where_requests_are_served_is_said_as_it_is(
+    server: ServerSettings, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(replace(Settings(), server=server), Listening(4711, 9464))
+    assert capsys.readouterr().err == f"Serving 0 backend(s) on {said}, admin on port 9464.\n"
 
 
 def test_settings_come_from_flags_before_environment_before_file(tmp_path: Path) -> None:
