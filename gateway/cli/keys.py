@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gateway.api.auth import KEY_PREFIX, hash_key, make_key
-from gateway.cli.output import say
+from gateway.cli.output import fail, say
 from gateway.cli.serve import settings_from
 
 _CHOSEN = (
@@ -26,6 +26,8 @@ def hash_key_command(
 
     Keys that people choose themselves need the secret; for keys made here both forms are as good.
     """
+    if key is not None and not key.strip():
+        raise fail("The key is empty, and no request can present it; without an argument a new one is made.", code=2)
     secret = None if plain else settings_from(config, None, {}).identity.secret
     if key is None:
         key, hashed = make_key(secret)

@@ -9,6 +9,7 @@ let every stranger's request burn the gateway's CPU.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _IN_THE_CLEAR = (
     "expected sha256: or hmac-sha256: and 64 lower-case hex digits; keys are never written in the clear, "
     "`vlm-gateway hash-key` makes the hash"
 )
+_OF_NOTHING = f"sha256:{hashlib.sha256().hexdigest()}"
 _A_MOMENT = "expected a date (2027-01-31) or a moment with its zone (2027-01-31T18:00:00Z)"
 
 
@@ -117,6 +119,8 @@ def _hash(node: Node) -> str:
     value = _text(node)
     if value is None or not HASH.fullmatch(value):
         raise BadValue(Mistake(node.line, _IN_THE_CLEAR))
+    if value == _OF_NOTHING:
+        raise BadValue(Mistake(node.line, "is the hash of an empty key, which no request can present"))
     return value
 
 

@@ -17,6 +17,13 @@ def test_a_key_is_hashed() -> None:
     assert "set identity.secret" in ran.err
 
 
+@pytest.mark.parametrize("key", ["", "  "])
+def test_an_empty_key_is_none(key: str) -> None:
+    ran = run("hash-key", key)
+    assert (ran.code, ran.out) == (2, "")
+    assert "The key is empty" in ran.err
+
+
 def test_a_key_is_made() -> None:
     key, hashed = (line.split(": ")[1].strip() for line in run("hash-key").out.splitlines())
     assert hash_key(key) == hashed

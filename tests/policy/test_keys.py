@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -75,3 +77,10 @@ def test_one_key_opens_for_one_tenant() -> None:
 def test_any_moment_with_a_zone_is_one(moment: object) -> None:
     (key,) = Keys().parse(node(f"[{{hash: '{HASH}', expires: '{moment}+00:00'}}]"))
     assert isinstance(key.expires_s, float)
+
+
+def test_the_hash_of_an_empty_key_is_refused() -> None:
+    with pytest.raises(BadValue) as refused:
+        Keys().parse(node(f"['sha256:{hashlib.sha256().hexdigest()}']"))
+    (mistake,) = refused.value.mistakes
+    assert (mistake.part, mistake.message) == ("0", "is the hash of an empty key, which no request can present")
