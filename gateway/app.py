@@ -98,9 +98,7 @@ class Gateway:
         """
         self._config_file = config_file
         self._log = JsonLog(settings.log.level, access=settings.log.access)
-        if key is None:
-            warn(settings, os.environ, self._log)
-        self._key = key = key or deployment_key(settings)
+        self._key = key or deployment_key(settings)
         self._metrics = Metrics()
         self._clock = MonotonicClock()
         self._canary = Canary(self._metrics, self._clock)
@@ -113,8 +111,10 @@ class Gateway:
         self._tls = tls_of(settings.server)
         self._read_files = fingerprint(watched_files(settings, config_file))  # as they were before they are read
         self._reloader = Reloader(settings, self._load, self._log, reread, self._tls.renew if self._tls else None)
+        if key is None:
+            warn(settings, self.world.policies, os.environ, self._log, time.time())
         self._tasks: list[asyncio.Task[None]] = []
-        media = media_settings(settings, key)
+        media = media_settings(settings, self._key)
         self._codec_backend = media.pool.codec_backend
         self._fetcher = Fetcher(fetch_settings(settings))
         self._shared_cache = open_shared_cache(settings, self._clock, self._log)

@@ -31,6 +31,7 @@ from gateway.playground import (
     show_picture,
 )
 from gateway.policy.compare import Difference, differences
+from gateway.policy.key_changes import key_changes
 from gateway.policy.node import Problem
 from gateway.policy.policyset import BUILTIN_REASON, PolicySet, build_policy_set
 from gateway.policy.resolve import resolve
@@ -164,7 +165,7 @@ def effective(policies: PolicySet, tenant: TenantId, task: str | None, model: st
 def checked(text: str, policies: PolicySet) -> dict[str, object]:
     """What is wrong with a policy file, put in the place of the one that its tenant has; else what it would change.
 
-    ``changes_count`` is ``None`` where there is too much to compare.
+    ``changes_count`` is ``None`` where there is too much to compare; ``changes`` are then of keys alone.
     """
     try:
         document, problems = parse_document(parse_yaml(text, PASTED), PASTED)
@@ -176,11 +177,12 @@ def checked(text: str, policies: PolicySet) -> dict[str, object]:
     if problems:
         return _verdict(problems)
     valid = _verdict(()) | {"tenant": document.tenant}
+    changes = list(key_changes(policies, together))
     old, new = _concerned(policies, document), _concerned(together, document)
     if _places(old) + _places(new) > _PLACES_COMPARED:
-        return valid | {"changes": [], "changes_count": None}
+        return valid | {"changes": [_change(each) for each in changes[:_DIFFERENCES_SHOWN]], "changes_count": None}
     try:
-        changes = list(differences(old, new))
+        changes += differences(old, new)
     except GatewayError as error:  # a set that resolves no more: what it would change cannot be told
         return _verdict((Problem(PASTED, 1, "", error.message),))
     return valid | {

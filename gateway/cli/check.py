@@ -1,12 +1,13 @@
 """``vlm-gateway check``: are configuration and policies right, what do they amount to, what would others change.
 
 Decided here: what is printed. Not decided here: what is right (``config``, ``policy``), what differs
-(``policy.compare``).
+(``policy.compare``, ``policy.key_changes``).
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -18,10 +19,11 @@ from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
-from gateway.config.advice import advice
+from gateway.config.advice import advice, key_advice
 from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
+from gateway.policy.key_changes import key_changes
 from gateway.policy.policyset import PolicySet
 from gateway.policy.shown import in_words
 
@@ -48,7 +50,7 @@ def check(
     if problems:
         raise fail("The configuration cannot be used:", problems, code=2)
     found = list(effective_policies(policy_set))
-    odd = advice(settings, os.environ)
+    odd = [*advice(settings, os.environ), *key_advice(settings, policy_set, time.time())]
     if json:
         warnings = [{"setting": each.about, "reason": each.text} for each in odd]
         show_json({"settings": masked(settings), "policies": [_row(each) for each in found], "warnings": warnings})
@@ -89,7 +91,7 @@ def _value(shown: Shown | None) -> dict[str, object] | None:
 
 
 def _compare(old: PolicySet, new: PolicySet, *, json: bool) -> None:
-    found = list(differences(old, new))
+    found = [*key_changes(old, new), *differences(old, new)]
     if json:
         show_json({"differences": [_told_difference(each) for each in found]})
         return
@@ -102,7 +104,7 @@ def _compare(old: PolicySet, new: PolicySet, *, json: bool) -> None:
 def _told_difference(each: Difference) -> dict[str, object]:
     return {
         "tenant": each.tenant,
-        "task": each.task,
+        "task": each.task or None,
         "models": each.model or None,
         "key": each.key or None,
         "old": _value(each.old),

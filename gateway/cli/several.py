@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from pathlib import Path
 
 from gateway.api.admin import AdminServer
@@ -13,7 +14,9 @@ from gateway.assembly.advising import warn
 from gateway.cli.serve import cannot_listen, tell
 from gateway.cli.supervision import Supervision
 from gateway.cli.supervisor import FailedAtStart, Supervisor
+from gateway.config.policies import PolicyProblems, load_policies
 from gateway.config.settings import Settings
+from gateway.policy.policyset import PolicySet, builtin_policies
 from gateway.telemetry.log import JsonLog
 
 
@@ -37,7 +40,7 @@ async def _run(settings: Settings, flags: dict[str, object], config: Path | None
         loop.add_signal_handler(number, supervisor.pass_on, number)
     supervision = Supervision(supervisor, settings)
     server = settings.server
-    warn(settings, os.environ, log)
+    warn(settings, _policies(settings), os.environ, log, time.time())
     admin = AdminServer(supervision.view(loop), host=server.admin_host, port=server.admin_port)
     admin_port = admin.start()
     try:
@@ -57,3 +60,11 @@ async def _run(settings: Settings, flags: dict[str, object], config: Path | None
     finally:
         await asyncio.to_thread(admin.stop)
         supervision.stop()
+
+
+def _policies(settings: Settings) -> PolicySet | None:
+    """For warnings alone: what is wrong with them, the processes say."""
+    try:
+        return builtin_policies() if settings.policies is None else load_policies(Path(settings.policies))
+    except PolicyProblems:
+        return None

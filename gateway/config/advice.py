@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gateway.config.settings import IdentityConfig, Settings
+from gateway.policy.policyset import PolicySet
 
 _LEAST_CHARACTERS = 16
 # Of 16 random hexadecimal digits fewer than this differ once in some thousand times, of 32 practically never.
@@ -50,6 +51,25 @@ def secret_problems(identity: IdentityConfig) -> list[str]:
 def advice(settings: Settings, environment: Mapping[str, str]) -> list[Advice]:
     """What an operator should know of these settings; empty where nothing is odd."""
     return [*_admin_port(settings.server.admin_host, environment.get("VLMGW_ADMIN_TOKEN")), *_secret(settings)]
+
+
+def key_advice(settings: Settings, policies: PolicySet, now_s: float) -> list[Advice]:
+    """The same of who is let in: everybody from anywhere, or nobody any more. ``now_s`` in seconds since 1970."""
+    if settings.jwt.issuer is not None:
+        return []
+    server = settings.server
+    if not policies.has_keys:
+        if not server.tcp or server.tls_client_ca_file is not None or _is_loopback(server.host):
+            return []
+        text = (
+            f"{server.host} is reached from other machines, and no policy has keys: whoever gets there may use the "
+            "backends; give keys (vlm-gateway hash-key makes them), or listen on 127.0.0.1"
+        )
+        return [Advice("server.host", text)]
+    if any(key.expires_s is None or now_s < key.expires_s for key, _ in policies.keys.values()):
+        return []
+    text = "every API key of the policies has expired, so every request is refused; vlm-gateway hash-key makes new ones"
+    return [Advice("keys", text)]
 
 
 def _admin_port(host: str, token: str | None) -> list[Advice]:

@@ -9,19 +9,24 @@ import pytest
 
 from gateway.assembly.advising import warn
 from gateway.config.settings import RedisConfig, ServerSettings, Settings
+from gateway.policy.policyset import builtin_policies
 from gateway.telemetry.log import JsonLog
 
 
 def test_each_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     settings = replace(
-        Settings(), server=ServerSettings(admin_host="10.0.0.1"), redis=RedisConfig(url="redis://store.test")
+        Settings(),
+        server=ServerSettings(host="10.0.0.1", admin_host="10.0.0.1"),
+        redis=RedisConfig(url="redis://store.test"),
     )
     log = JsonLog("info")
-    warn(settings, {}, log)
+    warn(settings, builtin_policies(), {}, log, 0.0)
+    warn(Settings(), None, {}, log, 0.0)
     log.close()
     out, err = capfd.readouterr()
     lines = [json.loads(line) for line in (out + err).splitlines()]
     assert [(line["level"], line["event"], line["setting"]) for line in lines] == [
         ("warning", "odd_setting", "server.admin_host"),
         ("warning", "odd_setting", "identity.secret"),
+        ("warning", "odd_setting", "server.host"),
     ]

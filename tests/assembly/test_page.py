@@ -95,6 +95,18 @@ def test_what_a_valid_file_would_change() -> None:
     )
 
 
+def test_a_pasted_file_without_the_keys_says_whom_it_lets_in() -> None:
+    keyed = f"tenant: acme\nkeys: ['sha256:{'a' * 64}']\n"
+    policies = policy_set(acme=keyed)
+    verdict: Any = checked("tenant: acme\n", policies)
+    assert [(each["tenant"], each["key"], each["new"]) for each in verdict["changes"]] == [
+        ("*", "keys", "no key is asked for any more"),
+        ("acme", "keys", "none"),
+    ]
+    assert verdict["changes_count"] == 2
+    assert checked(keyed, policies)["changes"] == []
+
+
 def test_of_what_would_take_long_to_compare_only_the_verdict_is_told() -> None:
     many = "models:\n" + "".join(f"  'm{number}*': {{max_images: 1}}\n" for number in range(1_500))
     verdict: Any = checked(many, POLICIES)

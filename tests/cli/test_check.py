@@ -153,6 +153,23 @@ def test_differences_between_two_folders(tmp_path: Path) -> None:
     assert run("check", str(one), str(one), "--json").json == {"differences": []}
 
 
+def test_keys_that_go_are_told_without_being_shown(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    write(one / "acme.yaml", f"tenant: acme\nkeys: ['sha256:{'ab' * 32}']\n")
+    write(other / "acme.yaml", "tenant: acme\n")
+    text = run("check", str(one), str(other))
+    assert "no key is asked for any more" in text.out
+    assert "2 difference(s)" in text.err
+    assert "abab" not in text.out + text.err
+    told = run("check", str(one), str(other), "--json").json["differences"]
+    assert [(each["tenant"], each["task"], each["key"], each["new"]["value"]) for each in told] == [
+        ("*", None, "keys", "no key is asked for any more"),
+        ("acme", None, "keys", "none"),
+    ]
+
+
 def test_a_broken_new_folder_is_told(tmp_path: Path) -> None:
     write(tmp_path / "acme.yaml", SIX_MISTAKES)
     assert run("check", SHIPPED, str(tmp_path)).code == 2

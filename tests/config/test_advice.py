@@ -9,8 +9,10 @@ from dataclasses import replace
 import pytest
 
 from docs.examples import EXAMPLES
-from gateway.config.advice import Advice, advice, secret_problems
-from gateway.config.settings import IdentityConfig, RedisConfig, ServerSettings, Settings
+from gateway.config.advice import Advice, advice, key_advice, secret_problems
+from gateway.config.settings import IdentityConfig, JwtConfig, RedisConfig, ServerSettings, Settings
+from gateway.policy.policyset import builtin_policies
+from tests.policy.examples import policy_set
 
 TOKEN = {"VLMGW_ADMIN_TOKEN": "of-this-test-0123456789"}
 
@@ -61,3 +63,34 @@ def test_replicas_without_a_common_secret_are_told() -> None:
     assert [odd.about for odd in advice(alone, {})] == ["identity.secret"]
     assert advice(replace(alone, identity=IdentityConfig("0123456789abcdef")), {}) == []
     assert advice(replace(alone, server=ServerSettings(processes=2)), {}) == []
+
+
+EVERYWHERE = replace(Settings(), server=ServerSettings(host="0.0.0.0"))
+EXPIRING = policy_set(acme=f"tenant: acme\nkeys: [{{hash: 'sha256:{'a' * 64}', expires: 2026-01-31T00:00:00Z}}]")
+THEN_S = 1769817600.0
+
+
+def test_a_gateway_that_anybody_may_use_from_anywhere_is_told() -> None:
+    (odd,) = key_advice(EVERYWHERE, builtin_policies(), 0.0)
+    assert odd.about == "server.host"
+    assert odd.text.startswith("0.0.0.0 is reached from other machines, and no policy has keys")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        Settings(),
+        replace(EVERYWHERE, jwt=JwtConfig(issuer="https://issuer.example.test")),
+        replace(Settings(), server=ServerSettings(host="0.0.0.0", tls_cert_file="c.pem", tls_client_ca_file="ca.pem")),
+        replace(Settings(), server=ServerSettings(host="0.0.0.0", tcp=False, unix_socket="/run/gateway.sock")),
+    ],
+)
+def test_one_that_only_some_may_or_can_reach_is_not(settings: Settings) -> None:
+    assert key_advice(settings, builtin_policies(), 0.0) == []
+
+
+def test_keys_that_have_all_expired_are_told() -> None:
+    assert key_advice(EVERYWHERE, EXPIRING, THEN_S - 1) == []
+    (odd,) = key_advice(Settings(), EXPIRING, THEN_S)
+    assert (odd.about, odd.text.split(",")[0]) == ("keys", "every API key of the policies has expired")
+    assert key_advice(replace(Settings(), jwt=JwtConfig(issuer="https://issuer.example.test")), EXPIRING, THEN_S) == []
