@@ -23,6 +23,8 @@ from tests.state.redis_server import RedisServer, running
 from tests.state.replica import QUICK, LoopClock, Replica, claim, until
 
 SLOTS = 16_384
+# What docs/behaviour.md grants in a cluster, and no more.
+ACL_RULES = ("+@scripting", "+@read", "+@write", "+@connection", "+time", "+ping", "+cluster|slots")
 
 
 async def test_valkey_takes_every_script() -> None:
@@ -71,7 +73,10 @@ def knows_all(server: RedisServer) -> bool:
 async def test_tenants_are_spread_over_a_cluster_and_nothing_crosses_slots() -> None:
     with cluster(3) as servers:
         await until(lambda: all(knows_all(server) for server in servers), "the cluster is whole")
-        base = replace(QUICK, mode=RedisMode.CLUSTER, nodes=((HOST, servers[1].port),), lease_s=3.0)
+        for server in servers:
+            server.ask("ACL", "SETUSER", "gateway", "on", ">own", "~vlmgw:*", "~other:*", *ACL_RULES)
+        settings = replace(QUICK, mode=RedisMode.CLUSTER, nodes=((HOST, servers[1].port),), lease_s=3.0)
+        base = replace(settings, username="gateway", password="own")
         async with Replica("r1", servers[0].url, base) as one, Replica("r2", servers[2].url, base) as two:
             tenants = [TenantId(f"tenant-{number}") for number in range(12)]
             numbers = [await one.take(claim(60, 10, tenant=tenant)) for tenant in tenants]
