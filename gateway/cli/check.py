@@ -115,8 +115,7 @@ def _told_difference(each: Difference) -> dict[str, object]:
 def _difference_row(each: Difference) -> tuple[str, ...]:
     place = (each.tenant, each.task, each.model)
     if not each.key:
-        there, gone = ("is there", "") if each.new is None else ("", "is there")
-        return (*place, "(the task itself)", there, gone, "")
+        return (*place, "task removed" if each.new is None else "task added", "", "", "")
     old = "" if each.old is None else in_words(each.key, each.old.value)
     new = "" if each.new is None else in_words(each.key, each.new.value)
     return (*place, each.key, old, new, "" if each.new is None else each.new.reason)

@@ -86,6 +86,6 @@ function verdict(told) {
     : told.changes_count ? `It would change ${told.changes_count} values:` : "It would change nothing.";
   const head = el("p", { class: "good" }, `Valid, for ${who}. ${effect}`);
   const list = told.changes.map((each) => el("li", {}, el("code", { class: "dim" }, `${each.tenant}/${each.task}${each.model ? `/${each.model}` : ""} `),
-    each.key ? `${each.key}: ${each.old} → ${each.new}` : each.new === null ? "goes" : "is new"));
+    each.key ? `${each.key}: ${each.old} → ${each.new}` : each.new === null ? "task removed" : "task added"));
   $("verdict").replaceChildren(head, el("ul", { class: "changes" }, ...list));
 }

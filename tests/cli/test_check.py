@@ -149,6 +149,7 @@ def test_differences_between_two_folders(tmp_path: Path) -> None:
     assert not any(each["tenant"] == "default" for each in told)
     text = run("check", str(one), str(other))
     assert "What the new policies change" in text.out
+    assert ("task added" in text.out, "task removed" in text.out) == (True, True)
     assert f"{len(told)} difference(s)" in text.err
     assert run("check", str(one), str(one), "--json").json == {"differences": []}
 
