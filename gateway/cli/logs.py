@@ -41,7 +41,8 @@ _UNSHOWN = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which lines are shown; ``None`` and the empty string ask for nothing. Texts are compared whole.
+    """Which lines are shown; ``None`` and the empty string ask for nothing. Texts are compared whole, but the
+    beginning of a request's id is enough.
 
     What asks for requests leaves out other lines, and ``level`` requests; both together are shown together.
     """
@@ -70,9 +71,11 @@ class Wanted:
             return False
         fields = (
             (self.tenant, "tenant"), (self.task, "task"), (self.model, "model"), (self.backend, "backend"),
-            (self.outcome, "outcome"), (self.code, "code"), (self.request, "request_id"),
+            (self.outcome, "outcome"), (self.code, "code"),
         )  # fmt: skip
         if any(wanted and line.get(name) != wanted for wanted, name in fields):
+            return False
+        if not str(line.get("request_id", "")).startswith(self.request):
             return False
         if self.slower_ms is not None and not _number(line.get("total_ms")) >= self.slower_ms:
             return False
@@ -92,7 +95,7 @@ def logs(  # noqa: PLR0913, PLR0917  # one parameter per flag
     backend: Annotated[str, typer.Option(help="Only those that this backend answered.")] = "",
     outcome: Annotated[str, typer.Option(help="Only these: ok, rejected, shed, backend_failed, client_gone ...")] = "",
     code: Annotated[str, typer.Option(help="Only those that ended with this error code.")] = "",
-    request: Annotated[str, typer.Option(help="Only the request with this id.")] = "",
+    request: Annotated[str, typer.Option(help="Only requests whose id is this, or begins so.")] = "",
     slower_ms: Annotated[float | None, typer.Option(help="Only those that took at least this long.", min=0)] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Only those that did not end well.")] = False,
     level: Annotated[str | None, typer.Option(help="Lines other than requests, from this level on.")] = None,
@@ -109,13 +112,16 @@ def logs(  # noqa: PLR0913, PLR0917  # one parameter per flag
     wanted = Wanted(tenant, task, model, backend, outcome, code, request, slower_ms, failed, level)
     console = Console(highlight=False, soft_wrap=True)
     unread: list[str] = []
+    shown = 0
     try:
         for line in _lines(names, unread, follow=follow):
-            _show(line, wanted, console, stages=stages, raw=raw)
+            shown += _show(line, wanted, console, stages=stages, raw=raw)
     except (BrokenPipeError, KeyboardInterrupt):
         # `| head` has seen enough, or somebody at the keyboard has.
         sys.stderr.close()
         return
+    if not shown and wanted != Wanted():
+        say("No line is what was asked for.")
     for problem in unread:
         say(problem)
     if unread:
@@ -136,22 +142,25 @@ def _lines(names: Iterable[str], unread: list[str], *, follow: bool) -> Iterator
                 unread.append(f"{name}: cannot be read to its end: {error}")
 
 
-def _show(line: bytes, wanted: Wanted, console: Console, *, stages: bool, raw: bool) -> None:
+def _show(line: bytes, wanted: Wanted, console: Console, *, stages: bool, raw: bool) -> bool:
+    """Whether it is wanted."""
     fields = _read(line)
     if fields is None:
-        if not raw and not wanted.asks_for_exchanges:
-            console.print(_shown(Text(line.decode(errors="replace").rstrip("\r\n"), "dim")))
-        return
+        if raw or wanted.asks_for_exchanges:
+            return False
+        console.print(_shown(Text(line.decode(errors="replace").rstrip("\r\n"), "dim")))
+        return True
     if not wanted.takes(fields):
-        return
+        return False
     if raw:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
         typer.echo(text if text.isprintable() else json.dumps(fields, separators=(",", ":")))
-        return
+        return True
     is_exchange = fields.get("event") == "exchange"
     console.print(_shown(exchange_row(fields) if is_exchange else event_row(fields)))
     if stages and is_exchange:
         console.print(_shown(Text(" " * 13 + _stages(fields), "dim")))
+    return True
 
 
 def _shown(row: Text) -> Text:

@@ -50,7 +50,14 @@ def test_only_what_is_asked_for(log: Path) -> None:
     for flags in (("--tenant", "acme"), ("--failed",), ("--code", "too_many_images"), ("--request", "r2")):
         (row,) = run("logs", str(log), *flags).out.splitlines()
         assert "too_many_images" in row
-    assert run("logs", str(log), "--tenant", "nobody").out == ""
+    nobody = run("logs", str(log), "--tenant", "nobody")
+    assert (nobody.code, nobody.out, nobody.err) == (0, "", "No line is what was asked for.\n")
+
+
+def test_the_beginning_of_an_id_is_enough(log: Path) -> None:
+    (row,) = run("logs", str(log), "--request", LINE["request_id"][:6]).out.splitlines()
+    assert LINE["request_id"] in row
+    assert run("logs", str(log), "--request", LINE["request_id"][1:]).out == ""
 
 
 def test_a_level_asks_for_other_lines(log: Path) -> None:
