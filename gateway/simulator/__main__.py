@@ -66,6 +66,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     settings = parse(sys.argv[1:] if argv is None else argv)
     try:
         serve(settings)
+    except OverflowError:
+        sys.exit(f"engine-sim: --port {settings.port}: it must be between 0 and 65535")
     except OSError as error:
         where = f"{settings.host}:{settings.port}"
         sys.exit(f"engine-sim: cannot listen on {where}: {error.strerror or error}; --port 0 takes a free port")

@@ -55,3 +55,9 @@ def test_it_serves_until_it_is_told_to_leave(engine: str) -> None:
         assert models["data"][0]["id"] == ready["model"]
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=30) == 0
+
+
+def test_a_port_that_is_none_is_told_with_its_range() -> None:
+    ran = start("engine-sim", "--port", "99999")
+    assert ran.code == 1
+    assert ran.err.strip() == "engine-sim: --port 99999: it must be between 0 and 65535"
