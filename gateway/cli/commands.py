@@ -7,6 +7,7 @@ would else wait for the libraries of all the others, which is half of its start.
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
@@ -34,6 +35,12 @@ _HANDED_ON = {
 }
 
 
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
 def application(only: str | None = None) -> typer.Typer:
     """The command line: all commands, or one of them."""
     app = typer.Typer(
@@ -49,7 +56,16 @@ def application(only: str | None = None) -> typer.Typer:
             add = app.command(name=name, context_settings=settings, add_help_option=settings is None)
             add(getattr(import_module(f"gateway.cli.{module}"), function))
     app.command()(version)
+    app.callback()(_first)
     return app
+
+
+def _first(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_tell_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def version() -> None:

@@ -37,8 +37,9 @@ def test_wrong_usage_exits_with_2() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    ran = start("version")
-    assert (ran.code, ran.out.strip()) == (0, __version__)
+    for word in ("version", "--version"):
+        ran = start(word)
+        assert (ran.code, ran.out.strip()) == (0, __version__)
 
 
 def test_serving_waits_for_no_other_commands_libraries() -> None:
