@@ -236,7 +236,7 @@ _IMAGES_IN = {
 _KINDS = {
     RouteKind.CHAT: "journey",
     RouteKind.PASS_THROUGH: "streamed through; the model is read from the form",
-    RouteKind.ESTIMATE: "a chat completion's body: priced, not sent",
+    RouteKind.ESTIMATE: "any body of these: priced, not sent",
     RouteKind.PREPARE: "any body of these: prepared and given back",
     RouteKind.MODELS: "what the tenant may name",
     RouteKind.HEALTH: "readiness",

@@ -2,15 +2,19 @@
 
 Decided here: the shape of the explanation. Not decided here: any of the answers; the stages are those of the journey,
 called in its order, with nothing reserved, prepared or sent. Images are looked at (that needs a worker, no backend).
+
+Whose body it is stands in the query (``?path=/v1/messages``) or in ``x-vlmgw-path``, here as for ``/v1/prepare``; chat
+without either.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from urllib.parse import parse_qs
 
 from gateway.dialects import Dialect
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, InvalidRequest
 from gateway.models.book import ServedModel
 from gateway.models.cost import encoder_flops, prefill_flops
 from gateway.models.positions import next_position
@@ -46,6 +50,19 @@ from gateway.stages.prefixes import Spoken, naming_blocks
 from gateway.stages.shares import own_caps
 from gateway.types import BackendName, BackendView, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
 
+PATH_HEADER = "x-vlmgw-path"
+_DEFAULT_PATH = "/v1/chat/completions"
+
+
+def asked_path(query: str, header: str | None) -> str:
+    """Whose body a request holds, by its query as it was sent, else by ``PATH_HEADER``."""
+    return parse_qs(query).get("path", [header or _DEFAULT_PATH])[-1]
+
+
+def unread(path: str) -> InvalidRequest:
+    """The refusal of a path whose bodies no dialect reads."""
+    return InvalidRequest(f"The gateway reads no {path[:128]!r}.", part="path")
+
 
 async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports, world: World) -> dict[str, object]:
     """Explain one request body. The caller keeps and closes ``body``. A refusal is part of the explanation."""
@@ -53,12 +70,17 @@ async def explain(body: Body, head: RequestHead, dialect: Dialect, ports: Ports,
     try:
         await _tell(told, body, head, dialect, ports, world)
     except GatewayError as error:
-        told["refused"] = _refusal(error) | {"detail": error.detail}
+        told |= refused(error)
     return told
 
 
+def refused(error: GatewayError) -> dict[str, object]:
+    """What an explanation holds of a refusal."""
+    return {"refused": _refusal(error) | {"detail": error.detail}}
+
+
 async def answer_estimate(client: Client, dialect: Dialect, ports: Ports, world: World) -> None:
-    """Answer a chat request with what would be done with it, on the client's own port; nothing is sent.
+    """Answer a request with what would be done with it, on the client's own port; nothing is sent.
 
     A request that cannot be read, or whose sender is not known, is refused as the journey would; a later refusal is
     part of the answer. What only operators should see (lines of policies, how backends compared) is left out.

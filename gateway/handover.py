@@ -5,8 +5,8 @@ go to the chosen backend (or only the images made). Nothing is sent, so nothing 
 here: any stage; they are the journey's, and so are its refusals, its limits and its charges: what is prepared is
 charged as it is estimated, for nobody tells what became of it.
 
-The path whose body it is stands in the query (``?path=/v1/messages``) or in ``x-vlmgw-path``; chat without either.
-``?only=images`` leaves the body out and gives the images that changed as data URLs, in the order of the prompt.
+The path whose body it is is told as to ``explain``. ``?only=images`` leaves the body out and gives the images that
+changed as data URLs, in the order of the prompt.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from gateway.errors import InvalidRequest
 from gateway.explain import told_estimate, told_image
 from gateway.journey import stages_of
 from gateway.ports import Client
-from gateway.record import RequestHead
 from gateway.routing.decide import decide
 from gateway.stages.asking import Content, ask_of
 from gateway.stages.exchange import Ports, Watch, World, conclude, new_record
@@ -31,15 +30,7 @@ from gateway.stages.trip import Exchange, Trip
 from gateway.types import Prepared
 
 PATH = "/v1/prepare"
-PATH_HEADER = "x-vlmgw-path"
-_DEFAULT_PATH = "/v1/chat/completions"
 _ONLY = ("body", "images")
-
-
-def path_of(head: RequestHead) -> str:
-    """Whose body a request holds."""
-    asked = parse_qs(head.query).get("path", [head.header(PATH_HEADER) or _DEFAULT_PATH])
-    return asked[-1]
 
 
 async def answer_prepared(client: Client, dialect: Dialect, ports: Ports, world: World) -> None:

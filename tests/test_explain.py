@@ -12,7 +12,7 @@ import pytest
 
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import Undecodable
-from gateway.explain import answer_estimate, explain
+from gateway.explain import answer_estimate, asked_path, explain, unread
 from gateway.journey import travel
 from gateway.media.shm import HeapBody
 from gateway.quota.claim import Unit
@@ -200,3 +200,22 @@ def test_what_is_left_out_is_named() -> None:
     found = explained(replace(SETTINGS["two images"], policies=drops, facts=(facts(),)))
     assert found["omitted"] == ["messages.0.content.1.image_url"]
     assert [image["part"] for image in found["images"]] == ["messages.0.content.2.image_url"]
+
+
+@pytest.mark.parametrize(
+    ("query", "header", "path"),
+    [
+        ("", None, "/v1/chat/completions"),
+        ("path=/v1/messages", None, "/v1/messages"),
+        ("path=%2Fv1%2Fresponses&only=images", "/v1/messages", "/v1/responses"),
+        ("", "/v1/messages", "/v1/messages"),
+    ],
+)
+def test_the_query_or_a_header_says_whose_body_it_is(query: str, header: str | None, path: str) -> None:
+    assert asked_path(query, header) == path
+
+
+def test_a_path_that_nobody_reads_is_named() -> None:
+    error = unread("/v1/" + "x" * 200)
+    assert (error.code, error.status, error.part) == ("invalid_request", 400, "path")
+    assert len(error.message) < 160

@@ -11,13 +11,13 @@ import pytest
 
 from gateway.dialects.openai_chat import OpenAIChat
 from gateway.errors import InvalidRequest
-from gateway.handover import answer_prepared, path_of
+from gateway.handover import answer_prepared
 from gateway.quota.claim import Charge, Unit
 from gateway.quota.gcra import Rate, charged, cost_us
 from gateway.quota.standing import Standing
 from gateway.types import Size
 from tests.journey.driver import Ride, drive
-from tests.journey.fakes import Scene, facts, head
+from tests.journey.fakes import Scene, facts
 from tests.journey.scenes import CAPPED, DATA_URL, Setting, body
 from tests.journey.test_strikes import check_the_end
 
@@ -101,16 +101,3 @@ def test_struck_at_any_await_nothing_stays_open(blow: type[BaseException]) -> No
         error = blow()
         scene, struck = ride(strike_at=number, blow=error)
         check_the_end(scene, struck, error)
-
-
-@pytest.mark.parametrize(
-    ("query", "headers", "path"),
-    [
-        ("", (), "/v1/chat/completions"),
-        ("path=/v1/messages", (), "/v1/messages"),
-        ("path=%2Fv1%2Fresponses&only=images", (("x-vlmgw-path", "/v1/messages"),), "/v1/responses"),
-        ("", (("x-vlmgw-path", "/v1/messages"),), "/v1/messages"),
-    ],
-)
-def test_the_query_or_a_header_says_whose_body_it_is(query: str, headers: Any, path: str) -> None:
-    assert path_of(replace(head(*headers), query=query)) == path

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from gateway.api.pages import is_foreign_page, may_be_rebound
 from gateway.api.ui import UiPages, UiView
+from gateway.explain import PATH_HEADER, asked_path
 
 LIVE_BEAT_S = 30.0
 
@@ -135,7 +136,10 @@ class AdminServer:
             body = await request.read()
         except web.RequestPayloadError:
             raise web.HTTPBadRequest(text="The body is not packed as its headers say.\n") from None
-        return web.json_response(await self._view.ask_explain(body, {k.lower(): v for k, v in request.headers.items()}))
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        # As a header it also reaches whichever process of several explains.
+        headers[PATH_HEADER] = asked_path(request.rel_url.raw_query_string, headers.get(PATH_HEADER))
+        return web.json_response(await self._view.ask_explain(body, headers))
 
     def _authorise(self, request: web.Request) -> None:
         origin, host = request.headers.get("Origin"), request.host

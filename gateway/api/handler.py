@@ -26,15 +26,16 @@ from gateway.api.routes import Route, RouteKind, find_route
 from gateway.api.uploads import GRACE_S, Uploads
 from gateway.api.websocket import WebSocketClient
 from gateway.dialects import DIALECTS, Dialect, dialect_of
-from gateway.errors import GatewayError, InvalidRequest, Malformed, MethodNotAllowed, NotPermitted, RouteNotFound
-from gateway.handover import PATH as PREPARE_PATH
-from gateway.handover import path_of
+from gateway.errors import GatewayError, Malformed, MethodNotAllowed, NotPermitted, RouteNotFound
+from gateway.explain import PATH_HEADER, asked_path, unread
 from gateway.media.shm import Slab
 from gateway.record import RequestHead
 from gateway.telemetry.trace import trace_id
 from gateway.types import HeaderList, RequestId
 from gateway.types.paths import Lane
 
+# What takes another path's body; which one, the request says.
+_OF_A_PATH = (RouteKind.ESTIMATE, RouteKind.PREPARE)
 _SAFE_REQUEST_ID = re.compile(r"^[\x21-\x7e]{1,128}$")
 
 
@@ -132,8 +133,8 @@ class DataHandler:
         if route is None and self._edge.extra_routes is not None:
             route = self._edge.extra_routes.find(head.path)
         dialect = _dialect_for(route, head)
-        if route is not None and route.kind is RouteKind.PREPARE:
-            head = replace(head, path=path_of(head))
+        if route is not None and route.kind in _OF_A_PATH and head.method in route.methods:
+            head = replace(head, path=asked_path(head.query, head.header(PATH_HEADER)))
             dialect = dialect_of(head.path) or dialect
         edge = self._edge
         client = (WebSocketClient if route is not None and route.kind is RouteKind.WEBSOCKET else HttpClient)(
@@ -176,21 +177,16 @@ class DataHandler:
         elif head.method == "OPTIONS" and edge.cors is not None:
             await self._preflight(client, edge.cors, route)
         elif head.method not in route.methods:
-            # A body to prepare is read as that of another path; what was asked is this one.
-            asked = PREPARE_PATH if route.kind is RouteKind.PREPARE else head.path
-            wrong = MethodNotAllowed(f"{asked} takes {', '.join(route.methods)}.")
+            wrong = MethodNotAllowed(f"{head.path} takes {', '.join(route.methods)}.")
             wrong.allowed = tuple(route.methods)
             await edge.refuse(client, route.name, wrong)
         elif route.kind is RouteKind.CHAT:
             await edge.travel(client, dialect)
-        elif route.kind is RouteKind.ESTIMATE:
-            await edge.estimate(client, dialect)
-        elif route.kind is RouteKind.PREPARE:
+        elif route.kind in _OF_A_PATH:
             if dialect_of(head.path) is None:
-                unread = InvalidRequest(f"The gateway reads no {head.path[:128]!r}.", part="path")
-                await edge.refuse(client, route.name, unread)
+                await edge.refuse(client, route.name, unread(head.path))
             else:
-                await edge.prepare(client, dialect)
+                await (edge.estimate if route.kind is RouteKind.ESTIMATE else edge.prepare)(client, dialect)
         elif route.kind is RouteKind.PASS_THROUGH:
             await edge.ferry(client, route.name, route.lane)
         elif route.kind is RouteKind.WEBSOCKET:

@@ -15,15 +15,14 @@ from gateway.assembly.gauges import Moment
 from gateway.assembly.live import live
 from gateway.assembly.loop import on_loop
 from gateway.config.policies import PolicyProblems, parse_yaml
-from gateway.dialects import DIALECTS
+from gateway.dialects import dialect_of
 from gateway.errors import GatewayError, NotPermitted
-from gateway.explain import explain
+from gateway.explain import PATH_HEADER, asked_path, explain, refused, unread
 from gateway.media.shm import HeapBody
 from gateway.models.catalog import shipped_catalog
 from gateway.playground import (
     DETAILS,
     MODELS_LIMIT,
-    PATH,
     Choice,
     check_choice,
     picture_body,
@@ -125,9 +124,11 @@ class Page:
 
 async def explained(body: bytes, headers: dict[str, str], ports: Ports, world: World) -> dict[str, object]:
     """Explain a request body of the path that ``x-vlmgw-path`` names (chat without it). ``headers`` in lower case."""
-    path = headers.get("x-vlmgw-path", PATH)
+    path = asked_path("", headers.get(PATH_HEADER))
+    dialect = dialect_of(path)
+    if dialect is None:
+        return refused(unread(path))
     head = RequestHead("POST", path, "", tuple(headers.items()), len(body), RequestId("explain"))
-    dialect = next((each for each in DIALECTS if head.path in each.paths), DIALECTS[0])
     return await explain(HeapBody(body), head, dialect, ports, world)
 
 

@@ -26,6 +26,7 @@ from gateway.cli.trial import trial_rows
 from gateway.config.policies import PolicyProblems
 from gateway.config.settings import Settings
 from gateway.errors import GatewayError
+from gateway.explain import PATH_HEADER
 from gateway.media.codecs import CodecBackendMissing, describe
 from gateway.media.confine import UnknownUser, probe
 from gateway.media.settings import cgroup_cpus
@@ -207,6 +208,7 @@ def explain(  # noqa: PLR0917  # one parameter per flag
     task: Annotated[str | None, typer.Option(help="As header x-vlmgw-task.")] = None,
     key: Annotated[str | None, typer.Option(help="API key of the tenant.", envvar="VLMGW_KEY")] = None,
     max_pixels: Annotated[str | None, typer.Option(help="The pixel cap the engines were started with.")] = None,
+    path: Annotated[str | None, typer.Option(help="Path whose body it is (/v1/messages); else chat's.")] = None,
 ) -> None:
     """Tell what would be done with a request and why; nothing is sent."""
     flags: dict[str, object] = {"policies": None if policies is None else str(policies)}
@@ -214,6 +216,8 @@ def explain(  # noqa: PLR0917  # one parameter per flag
     headers = {"content-type": "application/json"}
     if task is not None:
         headers["x-vlmgw-task"] = task
+    if path is not None:
+        headers[PATH_HEADER] = path
     if key is not None:
         headers["authorization"] = f"Bearer {key}"
     try:

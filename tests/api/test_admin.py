@@ -102,6 +102,21 @@ def test_drain_is_passed_on() -> None:
         assert state.asked == ["drain"]
 
 
+@pytest.mark.parametrize(
+    ("query", "header", "path"),
+    [
+        ("", None, "/v1/chat/completions"),
+        ("?path=%2Fv1%2Fmessages", "/v1/responses", "/v1/messages"),
+        ("", "/v1/responses", "/v1/responses"),
+    ],
+)
+def test_explain_is_told_whose_body_it_is(query: str, header: str | None, path: str) -> None:
+    state = State()
+    with admin(state) as client:
+        client.post(f"/-/explain{query}", content=b"{}", headers={} if header is None else {"x-vlmgw-path": header})
+    assert state.asked[0][1]["x-vlmgw-path"] == path
+
+
 def test_explain_gets_the_body_and_lower_case_headers() -> None:
     state = State()
     with admin(state) as client:

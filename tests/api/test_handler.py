@@ -36,9 +36,20 @@ async def test_an_estimate_goes_its_own_way() -> None:
     async with serving() as (state, wire):
         await wire.send(post(b"{}", path="/v1/estimate"))
         assert (await wire.answer()).status == 200
-        assert [head.path for head in state.heads] == ["/v1/estimate"]
+        await wire.send(post(b"{}", path="/v1/estimate?path=%2Fv1%2Fmessages"))
+        assert (await wire.answer()).status == 200
+        assert [head.path for head in state.heads] == ["/v1/chat/completions", "/v1/messages"]
         await wire.send(get("/v1/estimate"))
         assert (await wire.answer()).status == 405
+
+
+@pytest.mark.parametrize("own", ["/v1/estimate", "/v1/prepare"])
+async def test_the_body_of_a_path_that_nobody_reads_is_refused(own: str) -> None:
+    async with serving() as (state, wire):
+        await wire.send(post(b"{}", path=f"{own}?path=/v1/nobody"))
+        await wire.answer()
+        ((_, error),) = state.refused
+        assert (error.message, error.part) == ("The gateway reads no '/v1/nobody'.", "path")
 
 
 @pytest.mark.parametrize("given", ["abc-123", "x" * 128, "!#~"])

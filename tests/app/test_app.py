@@ -137,6 +137,16 @@ async def check_estimate(gateway: Running) -> None:
     chats = [each for each in gateway.engine.exchanges[sent_before:] if each.target.startswith("/v1/chat/")]
     assert chats == []
     assert (await gateway.data.post("/v1/estimate", content=b"[")).status_code == 400
+    asked = {
+        "model": MODEL,
+        "input": [{"role": "user", "content": [{"type": "input_image", "image_url": small_png()}]}],
+    }
+    priced = await gateway.data.post("/v1/estimate?path=/v1/responses", json=asked)
+    assert (priced.status_code, priced.json()["call"]["images"]) == (200, 1)
+    told = (await gateway.admin.post("/-/explain?path=/v1/responses", json=asked)).json()
+    assert (told["call"]["images"], told["decision"]["backend"]) == (1, "engine")
+    told = (await gateway.admin.post("/-/explain?path=/v1/nobody", json=asked)).json()
+    assert told["refused"]["message"] == "The gateway reads no '/v1/nobody'."
 
 
 async def check_explain(gateway: Running) -> None:

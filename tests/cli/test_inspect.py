@@ -120,6 +120,18 @@ def test_explain_as_a_tenant_with_a_task(tmp_path: Path, engine_url: str) -> Non
     assert (wrong_key.code, wrong_key.json["refused"]["code"]) == (1, "unauthenticated")
 
 
+def test_explain_reads_the_body_of_the_path_it_is_told(tmp_path: Path, engine_url: str) -> None:
+    source = {"type": "base64", "media_type": "image/jpeg", "data": drawn.data_url(drawn.jpeg(64, 64)).split(",")[1]}
+    content = [{"type": "image", "source": source}]
+    asked = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "user", "content": content}]}
+    request = write(tmp_path / "request.json", json.dumps(asked))
+    ran = start("explain", request, "--backend", engine_url, "--path", "/v1/messages")
+    assert (ran.code, ran.json["call"]["images"]) == (0, 1)
+    unknown = start("explain", request, "--backend", engine_url, "--path", "/v1/nobody")
+    assert (unknown.code, unknown.json["refused"]["part"]) == (1, "path")
+    assert unknown.json["refused"]["message"] == "The gateway reads no '/v1/nobody'."
+
+
 def test_explain_says_what_would_be_refused(tmp_path: Path, engine_url: str) -> None:
     request = write(tmp_path / "request.json", "nonsense")
     ran = start("explain", request, "--backend", engine_url)
