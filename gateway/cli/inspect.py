@@ -19,6 +19,7 @@ import typer
 
 from gateway import __version__
 from gateway.app import Gateway
+from gateway.assembly.beside import neighbours
 from gateway.cli.live import look
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
@@ -59,7 +60,7 @@ def doctor(
     if wanted not in ("auto", *[str(name) for name in _names(codecs.get("available"))]):
         problems.append(f"media.codec_backend is {wanted}, which is not available here: start-up would refuse")
     limits = _limits(problems)
-    sandbox = _sandbox(settings, problems)
+    sandbox, beside = _sandbox(settings, problems), _beside(settings, problems)
     views: Sequence[BackendView] = ()
     trials: list[dict[str, object]] = []
     sources: list[dict[str, object]] = []
@@ -81,12 +82,13 @@ def doctor(
     if json:
         show_json({
             "version": __version__, "codecs": codecs, "limits": limits, "sandbox": sandbox, "sources": sources,
-            "backends": rows, "image_tokens": trials, "problems": problems,
+            "backends": rows, "image_tokens": trials, "beside": beside, "problems": problems,
         })  # fmt: skip
     else:
         show_table("Codecs", ("what", "value"), _codec_rows(codecs))
         show_table("Limits", ("what", "value"), [(key, _told(value)) for key, value in limits.items()])
         show_table("Walls around image workers", ("wall", "what it does"), list(sandbox.items()))
+        _show_beside(beside)
         if sources:
             show_table("Sources of backends", tuple(sources[0]), [[_told(v) for v in row.values()] for row in sources])
         if rows:
@@ -98,6 +100,18 @@ def doctor(
             say(f"problem: {problem}")
     if problems:
         raise typer.Exit(1)
+
+
+def _beside(settings: Settings, problems: list[str]) -> dict[str, str]:
+    """How each store and the collector answered, by setting."""
+    found = asyncio.run(neighbours(settings))
+    problems += [f"{each.setting}: {each.problem}" for each in found if each.problem]
+    return {each.setting: each.problem or "ok" for each in found}
+
+
+def _show_beside(beside: dict[str, str]) -> None:
+    if beside:
+        show_table("Beside the gateway", ("setting", "outcome"), list(beside.items()))
 
 
 def _quiet(settings: Settings) -> Settings:

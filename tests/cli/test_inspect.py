@@ -141,3 +141,13 @@ def test_explain_says_what_would_be_refused(tmp_path: Path, engine_url: str) -> 
 
 def test_explain_wants_a_file() -> None:
     assert run("explain", "no-such-file.json").code == 2
+
+
+def test_a_store_that_is_not_there_is_a_problem(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(f"redis: {{url: 'unix://{tmp_path}/nobody.sock'}}\n", encoding="utf-8")
+    ran = run("doctor", "--config", str(config), "--json")
+    assert ran.code == 1
+    (problem,) = [each for each in ran.json["problems"] if each.startswith("redis.url: ")]
+    assert problem.startswith("redis.url: no_connection: ")
+    assert f"redis.url: {ran.json['beside']['redis.url']}" == problem
