@@ -76,7 +76,7 @@ def load_policies(directory: Path, parsed: Parsed | None = None) -> PolicySet:
 
 def _load(directory: Path, parsed: Parsed) -> PolicySet:
     if not directory.is_dir():
-        raise PolicyProblems((Problem(str(directory), 1, "", "there is no such folder"),))
+        raise PolicyProblems((Problem(str(directory), 0, "", "there is no such folder"),))
     documents = []
     problems: list[Problem] = []
     for path in sorted((*directory.glob("*.yaml"), *directory.glob("*.yml"))):
@@ -97,7 +97,7 @@ def _load(directory: Path, parsed: Parsed) -> PolicySet:
     problems += found
     if not documents and not problems:
         message = "no policy file is here (*.yaml); without limits of your own, start without a folder"
-        problems.append(Problem(str(directory), 1, "", message))
+        problems.append(Problem(str(directory), 0, "", message))
     if problems:
         raise PolicyProblems(tuple(sorted(problems, key=lambda problem: (problem.file, problem.line))))
     return policies

@@ -52,7 +52,10 @@ Node: TypeAlias = ScalarNode | ListNode | MappingNode
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One mistake in one file. ``path`` is dotted (``tasks.ocr.max_pixels``), empty for the file as a whole."""
+    """One mistake in one file. ``path`` is dotted (``tasks.ocr.max_pixels``), empty for the file as a whole.
+
+    ``line`` 0: it is a folder, which has none.
+    """
 
     file: str
     line: int
@@ -60,7 +63,7 @@ class Problem:
     message: str
 
     def __str__(self) -> str:
-        where = f"{self.file}:{self.line}"
+        where = f"{self.file}:{self.line}" if self.line else self.file
         return f"{where} {self.path}: {self.message}" if self.path else f"{where}: {self.message}"
 
 

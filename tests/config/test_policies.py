@@ -66,7 +66,7 @@ def test_a_folder_without_policies_says_so(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_said_to_be_missing(tmp_path: Path) -> None:
-    assert problems_of(tmp_path / "nowhere") == [f"{tmp_path / 'nowhere'}:1: there is no such folder"]
+    assert problems_of(tmp_path / "nowhere") == [f"{tmp_path / 'nowhere'}: there is no such folder"]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
