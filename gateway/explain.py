@@ -44,9 +44,9 @@ from gateway.stages.planning import (
     media_scope,
     plan_kept,
     reason_of,
-    served_model,
 )
 from gateway.stages.prefixes import Spoken, naming_blocks
+from gateway.stages.serving import served_model
 from gateway.stages.shares import own_caps
 from gateway.types import BackendName, BackendView, Call, ImagePlan, MediumKind, SourceFacts, TokenEstimate
 
@@ -140,7 +140,7 @@ async def _tell(
     told["policy"] = _policy(policy)
     call = with_parameters(policy, call, tree)
     views = ports.upstream.views()
-    served = served_model(world.book, policy, views)
+    served = served_model(world.book, policy, views, head.path)
     told["model"] = _model(served, world)
     call = within_count(policy, call, tree)
     findings = [error.finding for error in check_declared(policy, as_enforced(policy, call))]

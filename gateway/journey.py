@@ -32,7 +32,8 @@ from gateway.stages.exchange import Ports, Watch, World, conclude, new_record
 from gateway.stages.frames import spread
 from gateway.stages.measuring import Planned, judge
 from gateway.stages.omission import as_enforced, within_count
-from gateway.stages.planning import count_prompt, estimate_request, media_scope, plan_kept, served_model
+from gateway.stages.planning import count_prompt, estimate_request, media_scope, plan_kept
+from gateway.stages.serving import served_model
 from gateway.stages.stream_usage import with_usage
 from gateway.stages.trip import Exchange, Trip
 from gateway.types import Call
@@ -62,7 +63,7 @@ async def stages_of(x: Exchange) -> None:  # noqa: PLR0915  # one statement per 
         frame.note_policy(record, policy)
         call = with_usage(policy, x.dialect.name, with_parameters(policy, call, skeleton.tree), skeleton.tree)
         views = ports.upstream.views()
-        served = served_model(x.world.book, policy, views)
+        served = served_model(x.world.book, policy, views, client.head.path)
         frame.note_served(record, served)
         watch.lap("resolve")
         call = within_count(policy, call, skeleton.tree)

@@ -34,7 +34,8 @@ from gateway.policy.effective import Adaptive, EffectivePolicy
 from gateway.policy.policyset import DEFAULT_TENANT
 from gateway.ports import SourceRef
 from gateway.stages.exchange import World
-from gateway.stages.planning import media_scope, plan_images, served_model
+from gateway.stages.planning import media_scope, plan_images
+from gateway.stages.serving import served_model
 from gateway.types import Call, Change, Detail, ImagePart, ImagePlan, LongString, Span
 
 # By its name what lies in a folder is taken for a picture; whatever is named itself is tried.

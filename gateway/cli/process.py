@@ -36,7 +36,8 @@ from gateway.policy.rule import MeasuredImage
 from gateway.ports import PrepareJob, SourceRef
 from gateway.stages.exchange import World
 from gateway.stages.frames import spread
-from gateway.stages.planning import cap_of, estimate_request, media_scope, plan_images, served_model
+from gateway.stages.planning import cap_of, estimate_request, media_scope, plan_images
+from gateway.stages.serving import served_model
 from gateway.types import Call, ImagePart, ImagePlan, LongString, Prepared, Span
 
 # What is taken of a folder. A file that is named itself is tried whatever its name.

@@ -17,6 +17,7 @@ from gateway.routing.chain import Chain, Medium, chain_of
 from gateway.routing.hashing import derived, spread
 from gateway.routing.holding import RouteKey
 from gateway.stages.clips import ClipWork
+from gateway.stages.serving import model_of
 from gateway.types import BackendView, Call, ImagePlan, JsonObject, RequestCost, SourceFacts, TokenEstimate
 from gateway.types.per_request import per_request
 
@@ -58,11 +59,6 @@ def ask_of(
         request_id=request_id,
         engines=engines_of(path),
     )
-
-
-def model_of(policy: EffectivePolicy, served: ServedModel) -> str | None:
-    """The model that backends must serve: the one that the request was counted for, also where it named none."""
-    return policy.model or served.name or None
 
 
 def key_of(policy: EffectivePolicy, content: Content, estimate: TokenEstimate, *, is_choice: bool) -> RouteKey:

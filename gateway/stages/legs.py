@@ -35,9 +35,10 @@ from gateway.routing.ask import RouteAsk
 from gateway.routing.decide import decide
 from gateway.routing.holding import RouteKey
 from gateway.splice.edit import Operation
-from gateway.stages.asking import Content, key_of, model_of, sent_digest
+from gateway.stages.asking import Content, key_of, sent_digest
 from gateway.stages.identities import image_ids
 from gateway.stages.outgoing import forward_headers
+from gateway.stages.serving import model_of
 from gateway.stages.trip import Trip
 from gateway.types import (
     BackendName,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.errors import GatewayError, ModelNotFound
+from gateway.errors import GatewayError
 from gateway.models.book import Computed, ModelBook, ServedModel
 from gateway.models.caps import Caps, plan_within
 from gateway.models.family import TargetReason
@@ -44,19 +44,6 @@ from gateway.types.per_request import per_request
 
 # In a tile family a plan under a cap takes up to a millisecond, and sharing a budget several of them for each image.
 ON_LOOP_IMAGES = 8
-
-
-def served_model(book: ModelBook, policy: EffectivePolicy, views: Sequence[BackendView]) -> ServedModel:
-    """The model asked for; without a name, the first that a backend serves. Raises ModelNotFound."""
-    if policy.model is None:
-        return book.serve(next((name for view in views for name in view.models), ""), views)
-    for view in views:
-        if not view.models or policy.model in view.models:
-            break
-    else:
-        if views:
-            raise ModelNotFound(f"The model {policy.model[:128]!r} is not served here.", part="model")
-    return book.serve(policy.model, views)
 
 
 def cap_of(policy: EffectivePolicy, served: ServedModel) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.routing.holding import RouteKey
-from tests.journey.fakes import view
 from tests.journey.scenes import SETTINGS, SHADOW, TWO_IMAGES, VIDEO_URL, Setting, clip_body
 from tests.journey.test_journey import traveled
 from tests.policy.examples import policy_set
@@ -46,13 +45,3 @@ def test_what_is_made_of_a_file_is_known_by_its_size_and_lives_where_the_file_do
 def test_a_shadow_sends_the_files() -> None:
     key = key_of(replace(SETTINGS["two images"], policies=SHADOW))
     assert key.images == tuple(each.placement for each in TWO_IMAGES)
-
-
-def test_without_a_name_the_model_counted_for_is_the_one_asked_of_backends() -> None:
-    nameless = Setting(
-        b'{"messages":[{"role":"user","content":"hi"}]}', views=(view("a"), view("b", models=("other",)))
-    )
-    asked = [traveled(nameless).record.backend for _ in range(4)]
-    assert asked == ["a"] * 4
-    first_is_other = replace(nameless, views=nameless.views[::-1])
-    assert traveled(first_is_other).record.backend == "b"

@@ -9,7 +9,8 @@ import pytest
 from gateway.errors import ImageTooLarge, TooManyTokens
 from gateway.policy.effective import EffectivePolicy, Excess, Mode, OnExcess
 from gateway.stages.measuring import Judged, Planned, judge
-from gateway.stages.planning import estimate_request, plan_images, served_model
+from gateway.stages.planning import estimate_request, plan_images
+from gateway.stages.serving import served_model
 from gateway.types import Size
 from tests.journey.driver import drive
 from tests.journey.fakes import facts

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.errors import AspectRatioExceeded, ModelNotFound
+from gateway.errors import AspectRatioExceeded
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.policy.effective import (
@@ -33,24 +33,16 @@ from gateway.stages.planning import (
     plan_images,
     plan_kept,
     reason_of,
-    served_model,
 )
+from gateway.stages.serving import served_model
 from gateway.types import Change, Detail, ImageForm, ImagePlan, Size, SourceFacts
 from tests.journey.driver import drive
-from tests.journey.fakes import MODEL, facts, view
+from tests.journey.fakes import facts, view
 from tests.journey.scenes import Setting
 from tests.policy.examples import call, part, policy
 
 BOOK = ModelBook(shipped_catalog())
 VIEWS = (view("a"), view("b", max_pixels=None))
-
-
-def test_the_model_is_the_one_asked_for_or_the_first_that_is_served() -> None:
-    assert served_model(BOOK, policy(), VIEWS).name == MODEL
-    assert served_model(BOOK, policy(model=MODEL), VIEWS).name == MODEL
-    with pytest.raises(ModelNotFound):
-        served_model(BOOK, policy(model="other"), VIEWS)
-    assert not served_model(BOOK, policy(), ()).match.known
 
 
 def test_the_smaller_of_both_caps_is_in_force() -> None:

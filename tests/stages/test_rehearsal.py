@@ -10,8 +10,8 @@ from gateway.errors import KvBudgetExhausted, TooManyImages
 from gateway.models.book import ModelBook
 from gateway.models.catalog import shipped_catalog
 from gateway.policy.effective import Excess, History, OnExcess
-from gateway.stages.planning import served_model
 from gateway.stages.rehearsal import Rehearsal, refusal_of, rehearse
+from gateway.stages.serving import served_model
 from gateway.types import Call, Size
 from tests.journey.fakes import facts, view
 from tests.policy.examples import call, part, policy
