@@ -19,7 +19,7 @@ from gateway.assembly.wiring import load_world
 from gateway.cli.estimate import load_policy_set
 from gateway.cli.output import fail, say, show_json, show_table
 from gateway.cli.serve import settings_from
-from gateway.config.advice import advice, key_advice
+from gateway.config.advice import Advice, advice, key_advice
 from gateway.config.policies import PolicyProblems
 from gateway.config.sources import masked
 from gateway.policy.compare import Difference, Effective, Shown, differences, effective_policies
@@ -51,6 +51,8 @@ def check(
         raise fail("The configuration cannot be used:", problems, code=2)
     found = list(effective_policies(policy_set))
     odd = [*advice(settings, os.environ), *key_advice(settings, policy_set, time.time())]
+    if config is not None and not settings.backends and not settings.sources:
+        odd.append(Advice("backends", "is empty and there are no sources: serve needs --backend then"))
     if json:
         warnings = [{"setting": each.about, "reason": each.text} for each in odd]
         show_json({"settings": masked(settings), "policies": [_row(each) for each in found], "warnings": warnings})

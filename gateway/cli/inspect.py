@@ -219,7 +219,7 @@ def explain(  # noqa: PLR0917  # one parameter per flag
     backend: Annotated[list[str] | None, typer.Option(help="URL of an engine; repeat for more.")] = None,
     config: ConfigOption = None,
     policies: Annotated[Path | None, typer.Option(help="Directory of policy files.", file_okay=False)] = None,
-    task: Annotated[str | None, typer.Option(help="As header x-vlmgw-task.")] = None,
+    task: Annotated[str | None, typer.Option(help="The task, as if sent in the header x-vlmgw-task.")] = None,
     key: Annotated[str | None, typer.Option(help="API key of the tenant.", envvar="VLMGW_KEY")] = None,
     max_pixels: Annotated[str | None, typer.Option(help="The pixel cap the engines were started with.")] = None,
     path: Annotated[str | None, typer.Option(help="Path whose body it is (/v1/messages); else chat's.")] = None,

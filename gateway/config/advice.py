@@ -17,7 +17,7 @@ from gateway.policy.policyset import PolicySet
 _LEAST_CHARACTERS = 16
 # Of 16 random hexadecimal digits fewer than this differ once in some thousand times, of 32 practically never.
 _LEAST_DIFFERENT = 6
-_PLACEHOLDERS = ("changeme", "replaceme", "placeholder", "yoursecret", "randombytes")
+_PLACEHOLDERS = ("changeme", "replaceme", "placeholder", "yoursecret", "randombytes", "opensslrand")
 _MAKE_ONE = "make one with: openssl rand -base64 32"
 
 

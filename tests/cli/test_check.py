@@ -53,6 +53,12 @@ def test_what_is_allowed_and_odd_is_a_warning(tmp_path: Path) -> None:
     )
 
 
+def test_a_configuration_that_names_no_backend_is_told_what_serve_needs(tmp_path: Path) -> None:
+    ran = run("check", "--config", write(tmp_path / "gateway.yaml", ""))
+    assert (ran.code, "Warning: backends: is empty and there are no sources" in ran.err) == (0, True)
+    assert "Warning" not in run("check", SHIPPED).err
+
+
 def test_every_problem_of_the_policies_is_told_at_once(tmp_path: Path) -> None:
     write(tmp_path / "default.yaml", "rules:\n  max_image: 3\n  max_image_bytes: 3Mib\n")
     ran = run("check", str(tmp_path))

@@ -25,6 +25,7 @@ TOKEN = {"VLMGW_ADMIN_TOKEN": "of-this-test-0123456789"}
         ("s" * 32, "repeats 1 characters and can be guessed"),
         ("change-me-in-production", "is an example's"),
         ("CHANGEME", "is an example's"),
+        ("what `openssl rand -base64 32` printed", "is an example's"),
         (EXAMPLES["identity.secret"], "is an example's"),
     ],
 )

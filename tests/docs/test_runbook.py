@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from gateway.cli.commands import application
-from gateway.config.sources import load_settings
+from gateway.config.sources import SettingsProblems, load_settings
 from gateway.errors import all_errors
 from gateway.media.crew import Reason
 from gateway.telemetry.catalogue import DECLARATIONS
@@ -109,5 +109,11 @@ def test_yaml_is_what_it_says() -> None:
     assert len(texts) == 3
     for text in texts:
         assert yaml.safe_load(text)
-    Path("redis.yaml").write_text(next(text for text in texts if "redis:" in text), encoding="utf-8")
+    example = next(text for text in texts if "redis:" in text)
+    Path("redis.yaml").write_text(example, encoding="utf-8")
+    with pytest.raises(SettingsProblems, match=r"identity\.secret: is an example's"):
+        load_settings(Path("redis.yaml"))
+    secret = re.search(r'secret: "([^"]+)"', example)
+    assert secret
+    Path("redis.yaml").write_text(example.replace(secret[1], "w3Jx0c7kqTzB5nYv1LhR"), encoding="utf-8")
     assert load_settings(Path("redis.yaml")).redis.min_replicas == 2
