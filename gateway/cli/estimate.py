@@ -34,6 +34,8 @@ from gateway.policy.resolve import resolve
 from gateway.types import ImageFormat, Probe, Size, TenantId
 
 _PIXELS = re.compile(r"^\d{1,9}(x\d{1,9}){0,4}$")
+# Of vLLM 0.32's (config/cache.py) and SGLang's; what packs elements closer (nvfp4, turboquant) is not counted.
+_CACHE_DTYPE = re.compile(r"^(auto|bfloat16|bf16|float16|half|(fp8|int8)(_\w+)?)$")
 _SIZE = re.compile(r"^(\d{1,9})[xX×](\d{1,9})$")
 # One H100, for orders of magnitude only; a gateway that serves knows its backends' own pace.
 _PACE = Pace()
@@ -87,6 +89,13 @@ def read_pixels(text: str) -> int:
     return pixels
 
 
+def read_cache_dtype(text: str) -> str:
+    """A type of KV cache whose elements are whole bytes. Raises typer.BadParameter for anything else."""
+    if not _CACHE_DTYPE.match(text):
+        raise typer.BadParameter(f"{text!r} is none that is counted: auto, bfloat16, float16, fp8, fp8_*, int8_*.")
+    return text
+
+
 def load_policy_set(directory: Path | None) -> PolicySet:
     """The policies of a directory, or the built-in default. Exits with every problem."""
     if directory is None:
@@ -110,36 +119,56 @@ def estimate(  # noqa: PLR0913, PLR0917  # one parameter per flag
         typer.Option(help="Pixel cap the engine was started with (1310720 or 1280x32x32).", parser=read_pixels),
     ] = None,
     tensor_parallel: Annotated[int, typer.Option(help="GPUs that share the model: KV of one of them.", min=1)] = 1,
-    kv_cache_dtype: Annotated[str, typer.Option(help="The engine's --kv-cache-dtype.")] = "auto",
+    kv_cache_dtype: Annotated[
+        str, typer.Option(help="The engine's --kv-cache-dtype.", parser=read_cache_dtype)
+    ] = "auto",
+    config: Annotated[
+        Path | None, typer.Option(help="gateway.yaml: its models, aliases and policies.", exists=True, dir_okay=False)
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print tokens, target size, KV bytes and rough cost of images, per model."""
-    policy_set = load_policy_set(policies)
+    policy_set, book = _given(config, policies)
     element_bytes = kv_element_bytes(Section("config.json", {}), kv_cache_dtype)
-    book = ModelBook(shipped_catalog())
     rows = []
     for name in model or ["Qwen/Qwen3-VL-8B-Instruct"]:
-        profile = closed_profile(name)
-        if profile is not None and not book.serve(name, ()).match.known:
+        policy = resolve_for(policy_set, tenant, task, name)
+        served = book.serve(policy.model or name, ())
+        profile = closed_profile(served.name)
+        if profile is not None and not served.match.known:
             rows += [
                 _closed_row(text, read_size(text), name, profile, each) for text in images for each in profile.levels
             ]
             continue
-        served = book.serve(name, ())
-        cap = resolve_for(policy_set, tenant, task, name).max_pixels
         served = _on_one_rank(served, tensor_parallel)
         for text in images:
             clip = _clip_of(text)
             if clip is not None:
                 rows.append(clip_row(text, clip, served))
             else:
-                rows.append(_row(text, read_size(text), served, cap, max_pixels, element_bytes))
+                rows.append(_row(text, read_size(text), served, policy.max_pixels, max_pixels, element_bytes))
     if json:
         show_json(rows)
     else:
         _show(rows)
     if any("error" in row for row in rows):
         raise typer.Exit(1)
+
+
+def _given(config: Path | None, policies: Path | None) -> tuple[PolicySet, ModelBook]:
+    """Policies, and what is known of models: as shipped, or as a configuration has them."""
+    policy_set = load_policy_set(policies)
+    if config is None:
+        return policy_set, ModelBook(shipped_catalog())
+    from gateway.assembly.wiring import load_world  # noqa: PLC0415  these two double the time of the command
+    from gateway.cli.serve import settings_from  # noqa: PLC0415
+
+    settings = settings_from(config, None, {"policies": None if policies is None else str(policies)})
+    try:
+        world = load_world(settings, b"\0" * 32)
+    except (PolicyProblems, ValueError) as error:
+        raise fail("The configuration cannot be used:", [str(error)], code=2) from None
+    return world.policies, world.book
 
 
 def _clip_of(text: str) -> Clip | None:

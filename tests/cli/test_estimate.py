@@ -50,6 +50,27 @@ def test_kv_is_that_of_one_gpu_in_the_engines_type() -> None:
     assert (shared, small) == (round(whole / 4, 1), round(whole / 2, 1))
 
 
+def test_a_kv_type_that_is_not_counted_is_refused() -> None:
+    ran = run("estimate", "1280x720", "--kv-cache-dtype", "fp99")
+    assert ran.code == 2
+    assert "none that is counted" in ran.err
+
+
+def test_models_and_aliases_are_those_of_a_configuration(tmp_path: Path) -> None:
+    config = tmp_path / "gateway.yaml"
+    config.write_text(
+        "models:\n  ours: {checkpoint: Qwen/Qwen3-VL-8B-Instruct}\n  gpt-4o: {alias_of: ours}\n", encoding="utf-8"
+    )
+    given = ["estimate", "1280x720", "--model", "ours", "--model", "gpt-4o", "--json"]
+    known = run(*given, "--config", str(config))
+    assert [(row["model"], row["tokens"]) for row in known.json] == [("ours", 880), ("ours", 880)]
+    assert "not in the catalogue" not in known.err
+    assert {row["model"] for row in run(*given).json} == {"ours", "gpt-4o"}
+    config.write_text("models: {ours: {family: nobody}}\n", encoding="utf-8")
+    refused = run("estimate", "1280x720", "--config", str(config))
+    assert (refused.code, "The configuration cannot be used" in refused.err) == (2, True)
+
+
 def test_a_file_is_measured_upright(tmp_path: Path) -> None:
     pictures = draw_pictures(tmp_path)
     (row,) = run("estimate", str(pictures / "turned.jpg"), "--json").json

@@ -13,7 +13,8 @@ import typer
 import yaml
 
 from gateway.cli.commands import application
-from gateway.config.sources import SettingsProblems, load_settings
+from gateway.config.documents import SettingsProblems
+from gateway.config.sources import load_settings
 from gateway.errors import all_errors
 from gateway.media.crew import Reason
 from gateway.telemetry.catalogue import DECLARATIONS
