@@ -40,11 +40,11 @@ _IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", "
 
 
 # The default task stays engine-equivalent; a cheap classifier gets a quarter of a megapixel.
-DEFAULT_TASK = "chat"
+_DEFAULT_TASK = "chat"
 _POLICY = f"""\
-default_task: {DEFAULT_TASK}
+default_task: {_DEFAULT_TASK}
 tasks:
-  {DEFAULT_TASK}: {{}}
+  {_DEFAULT_TASK}: {{}}
   classify: {{max_pixels: 262144, output: jpeg}}
 """
 
@@ -144,7 +144,7 @@ def _row(client: httpx.Client, lines: _AccessLines, shot: _Shot, task: str | Non
     content = [{"type": "image_url", "image_url": {"url": url}}, {"type": "text", "text": "What is in the picture?"}]
     body = {"model": MODEL, "messages": [{"role": "user", "content": content}], "max_tokens": 24}
     answer = client.post("/v1/chat/completions", json=body, headers={} if task is None else {"x-vlmgw-task": task})
-    row: _Row = {"picture": shot.name, "kind": shot.kind, "task": task or DEFAULT_TASK, "bytes": len(data)}
+    row: _Row = {"picture": shot.name, "kind": shot.kind, "task": task or _DEFAULT_TASK, "bytes": len(data)}
     if answer.is_error:
         return row | {"error": answer.json()["error"]["code"]}
     line = lines.of(answer.headers["x-request-id"])

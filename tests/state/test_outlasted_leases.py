@@ -7,7 +7,7 @@ that was used, and a charge lost or made twice shows.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -18,7 +18,7 @@ from gateway.quota.store import Granted
 from gateway.state.redis import RedisWire
 from gateway.state.scripts import SCRIPTS
 from gateway.state.wire import Command, Reply, StoreUnavailable
-from tests.state.redis_server import RedisServer, running
+from tests.state.redis_server import RedisServer
 from tests.state.replica import Replica, claim, until
 
 SLOW = Rate(1, 10, burst=500_000)  # ten seconds for each image, and room for all
@@ -26,18 +26,6 @@ LEASES, HELD, SUMS, RATES, CHARGED = (
     f"vlmgw:1:{{a}}:{name}" for name in ("leases", "held", "sums", "rates", "charged")
 )
 HOUR_US = 3_600 * MICROSECONDS
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[RedisServer]:
-    with running() as started:
-        yield started
-
-
-@pytest.fixture
-def server(shared_server: RedisServer) -> RedisServer:
-    shared_server.ask("FLUSHALL")
-    return shared_server
 
 
 class DeafWire(RedisWire):

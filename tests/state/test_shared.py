@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-
-import pytest
 
 from gateway.quota.store import Denied, Granted, Store
 from gateway.state.redis import RedisWire
@@ -21,18 +18,6 @@ SUMS = "vlmgw:1:{a}:sums"
 LEASES = "vlmgw:1:{a}:leases"
 RATES = "vlmgw:1:{a}:rates"
 HASTY = replace(QUICK, deadline_s=0.3, connect_timeout_s=0.3)
-
-
-@pytest.fixture(scope="module")
-def shared_server() -> Iterator[RedisServer]:
-    with running() as started:
-        yield started
-
-
-@pytest.fixture
-def server(shared_server: RedisServer) -> RedisServer:
-    shared_server.ask("FLUSHALL")
-    return shared_server
 
 
 def held(server: RedisServer) -> int:
